@@ -139,7 +139,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	summary.report, summary.usage, summary.uncounted = &report, plane.Result.Usage, plane.Result.Uncounted
 	// Record the metrics before the statuses, which can take long.
 	p.observer.record(key, summary, err)
-	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.Write(ctx, key, report) })
+	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.Write(ctx, key, report, nil) })
 	return requeueAfter, err
 }
 

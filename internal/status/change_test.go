@@ -28,7 +28,7 @@ func TestWriterReportsEachChangeOnce(t *testing.T) {
 		t.Helper()
 		r := report()
 		r.Gateway.Conditions = conditions
-		if err := cluster.writer.Write(t.Context(), owner, r); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, r, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -19,37 +20,84 @@ import (
 func MergePolicy(current []gatewayv1.PolicyAncestorStatus, desired gateway.PolicyStatus,
 	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
 ) ([]gatewayv1.PolicyAncestorStatus, bool) {
-	merged := make([]gatewayv1.PolicyAncestorStatus, 0, len(current)+1)
-	isMerged := false
+	var entries []gatewayv1.PolicyAncestorStatus
+	if desired.Ancestor != nil {
+		entries = append(entries, *desired.Ancestor)
+	}
+	m := ancestorMerge{desired.Namespace, owners, controller, conditions.PolicyTypes, now}
+	return m.merge(current, entries)
+}
+
+// MergeAccessPolicy is like [MergePolicy] for an AccessPolicy, which can have several
+// entries: a target without a managed Gateway is its own ancestor.
+func MergeAccessPolicy(current []gatewayv1.PolicyAncestorStatus, desired gateway.AccessPolicyStatus,
+	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
+) ([]gatewayv1.PolicyAncestorStatus, bool) {
+	m := ancestorMerge{desired.Namespace, owners, controller, conditions.AccessPolicyTypes, now}
+	return m.merge(current, desired.Ancestors)
+}
+
+// ancestorMerge merges the entries in a policy's status.
+type ancestorMerge struct {
+	namespace  string // of the policy
+	owners     map[gateway.Owner]bool
+	controller gatewayv1.GatewayController
+	types      []conditions.Type
+	now        metav1.Time
+}
+
+func (m ancestorMerge) merge(current, desired []gatewayv1.PolicyAncestorStatus) ([]gatewayv1.PolicyAncestorStatus, bool) {
+	merged := make([]gatewayv1.PolicyAncestorStatus, 0, len(current)+len(desired))
+	isMerged := map[gateway.Owner]bool{}
 	for _, entry := range current {
-		owner, _ := gateway.AncestorOfPolicy(entry.AncestorRef, desired.Namespace)
-		switch {
-		case entry.ControllerName != controller || !owners[owner]:
+		owner, _ := gateway.OwnerOf(entry.AncestorRef, m.namespace)
+		if entry.ControllerName != m.controller || !m.owners[owner] {
 			merged = append(merged, entry)
-		case desired.Ancestor == nil || isMerged:
 			continue
-		default:
-			merged, isMerged = append(merged, mergeAncestor(entry, *desired.Ancestor, now)), true
+		}
+		wanted := slices.IndexFunc(desired, func(d gatewayv1.PolicyAncestorStatus) bool { return m.owner(d) == owner })
+		if wanted >= 0 && !isMerged[owner] {
+			merged, isMerged[owner] = append(merged, m.mergeEntry(entry, desired[wanted])), true
 		}
 	}
-	if desired.Ancestor != nil && !isMerged && len(merged) < gateway.MaxAncestors {
-		merged = append(merged, mergeAncestor(gatewayv1.PolicyAncestorStatus{}, *desired.Ancestor, now))
+	for _, entry := range desired {
+		if owner := m.owner(entry); !isMerged[owner] && len(merged) < gateway.MaxAncestors {
+			merged, isMerged[owner] = append(merged, m.mergeEntry(gatewayv1.PolicyAncestorStatus{}, entry)), true
+		}
 	}
 	return merged, !equality.Semantic.DeepEqual(current, merged)
 }
 
-func mergeAncestor(current, desired gatewayv1.PolicyAncestorStatus, now metav1.Time) gatewayv1.PolicyAncestorStatus {
+// owner returns the Gateway or ListenerSet that the entry is about.
+func (m ancestorMerge) owner(entry gatewayv1.PolicyAncestorStatus) gateway.Owner {
+	owner, _ := gateway.OwnerOf(entry.AncestorRef, m.namespace)
+	return owner
+}
+
+func (m ancestorMerge) mergeEntry(current, desired gatewayv1.PolicyAncestorStatus) gatewayv1.PolicyAncestorStatus {
 	if hasNewerGeneration(current.Conditions, desired.Conditions) {
 		return current
 	}
-	retained := withoutOptional(conditions.PolicyTypes, current.Conditions, desired.Conditions)
-	desired.Conditions = mergeConditions(retained, desired.Conditions, now)
+	desired.ControllerName = m.controller
+	retained := withoutUndesired(m.types, current.Conditions, desired.Conditions)
+	desired.Conditions = mergeConditions(retained, desired.Conditions, m.now)
 	return desired
 }
 
+// withoutUndesired removes current conditions that have one of the types and are not
+// desired. Only this controller writes its entries.
+func withoutUndesired(types []conditions.Type, current, desired []metav1.Condition) []metav1.Condition {
+	for _, t := range types {
+		if t.Find(desired) == nil && t.Find(current) != nil {
+			current = slices.DeleteFunc(slices.Clone(current), func(c metav1.Condition) bool { return c.Type == t.String() })
+		}
+	}
+	return current
+}
+
 func (w *Writer) policyWrite(policy gateway.PolicyStatus, owners map[gateway.Owner]bool) write {
-	desired := policyReport{policy.Ancestor, owners}
-	return newWrite(w, objectName{gateway.KindBackendTLSPolicy, policy.NamespacedName}, desired, func(p *gatewayv1.BackendTLSPolicy) (bool, []Change) {
+	desired := policyReport{policy, owners}
+	return newWrite(w, nameOfPolicy(policy), desired, func(p *gatewayv1.BackendTLSPolicy) (bool, []Change) {
 		if policy.Ancestor != nil && isForNewerGeneration(p, policy.Ancestor.Conditions) {
 			return false, nil
 		}
@@ -60,10 +108,26 @@ func (w *Writer) policyWrite(policy gateway.PolicyStatus, owners map[gateway.Own
 	})
 }
 
-// policyReport is a report's part about a policy.
+func (w *Writer) accessPolicyWrite(policy gateway.AccessPolicyStatus, owners map[gateway.Owner]bool) write {
+	desired := policyReport{policy, owners}
+	return newWrite(w, nameOfAccessPolicy(policy), desired, func(p *v1alpha1.AccessPolicy) (bool, []Change) {
+		for _, entry := range policy.Ancestors {
+			if isForNewerGeneration(p, entry.Conditions) {
+				return false, nil
+			}
+		}
+		before := p.Status.Ancestors
+		merged, changed := MergeAccessPolicy(before, policy, owners, w.ControllerName, w.now())
+		p.Status.Ancestors = merged
+		return changed, ancestorChanges(before, merged, w.ControllerName)
+	})
+}
+
+// policyReport is a report's part about a policy: a [gateway.PolicyStatus] or a
+// [gateway.AccessPolicyStatus].
 type policyReport struct {
-	Ancestor *gatewayv1.PolicyAncestorStatus
-	Owners   map[gateway.Owner]bool
+	Policy any
+	Owners map[gateway.Owner]bool
 }
 
 // ancestorChanges compares the controller's entries in a policy's status.
@@ -80,7 +144,8 @@ func ancestorChanges(before, after []gatewayv1.PolicyAncestorStatus, controller 
 		if i >= 0 {
 			previous = before[i].Conditions
 		}
-		found = append(found, changes(previous, entry.Conditions, "Gateway "+string(entry.AncestorRef.Name)+": ")...)
+		owner, _ := gateway.OwnerOf(entry.AncestorRef, "")
+		found = append(found, changes(previous, entry.Conditions, owner.Kind+" "+owner.Name+": ")...)
 	}
 	return found
 }

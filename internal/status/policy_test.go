@@ -72,3 +72,62 @@ func TestMergePolicyChangesOnlyTheOwnEntry(t *testing.T) {
 		}
 	}
 }
+
+// A target without a managed Gateway is its own ancestor.
+func TestMergeAccessPolicyKeepsOneEntryForEachOwner(t *testing.T) {
+	entry := func(kind, name string, controller gatewayv1.GatewayController, types ...string) gatewayv1.PolicyAncestorStatus {
+		e := gatewayv1.PolicyAncestorStatus{
+			AncestorRef:    gatewayv1.ParentReference{Kind: ptr.To(gatewayv1.Kind(kind)), Name: gatewayv1.ObjectName(name)},
+			ControllerName: controller,
+		}
+		for _, t := range types {
+			e.Conditions = append(e.Conditions, metav1.Condition{Type: t, Status: metav1.ConditionTrue, Reason: "Accepted", ObservedGeneration: 1})
+		}
+		return e
+	}
+	set := func(name string, types ...string) gatewayv1.PolicyAncestorStatus {
+		return entry(gateway.KindListenerSet, name, policyController, types...)
+	}
+	owner := func(kind, name string) gateway.Owner {
+		return gateway.Owner{Kind: kind, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}
+	}
+	owners := map[gateway.Owner]bool{owner(gateway.KindGateway, "g"): true, owner(gateway.KindListenerSet, "a"): true, owner(gateway.KindListenerSet, "b"): true}
+	full := make([]gatewayv1.PolicyAncestorStatus, 15)
+	for i := range full {
+		full[i] = set(fmt.Sprintf("s%d", i), "Accepted")
+	}
+	for name, tt := range map[string]struct {
+		current, desired []gatewayv1.PolicyAncestorStatus
+		want             []string
+		changed          bool
+	}{
+		"entries of two sets": {nil, []gatewayv1.PolicyAncestorStatus{set("a", "Accepted"), set("b", "Accepted")}, []string{
+			"tunnelgateway.dev/controller a Accepted/1", "tunnelgateway.dev/controller b Accepted/1",
+		}, true},
+		"an unchanged entry": {
+			[]gatewayv1.PolicyAncestorStatus{set("a", "Accepted")}, []gatewayv1.PolicyAncestorStatus{set("a", "Accepted")},
+			[]string{"tunnelgateway.dev/controller a Accepted/1"}, false,
+		},
+		"a set whose Gateway is now managed": {
+			[]gatewayv1.PolicyAncestorStatus{set("a", "Accepted"), set("c", "Accepted")},
+			[]gatewayv1.PolicyAncestorStatus{entry(gateway.KindGateway, "g", policyController, "Accepted", "Programmed")},
+			[]string{"tunnelgateway.dev/controller c Accepted/1", "tunnelgateway.dev/controller g Accepted/1 Programmed/1"}, true,
+		},
+		"a policy without targets": {
+			[]gatewayv1.PolicyAncestorStatus{set("a", "Accepted"), set("a", "Accepted"), entry(gateway.KindListenerSet, "a", "example.com/other", "Accepted")},
+			nil, []string{"example.com/other a Accepted/1"}, true,
+		},
+		"a condition that no longer exists": {
+			[]gatewayv1.PolicyAncestorStatus{set("a", "Accepted", "Programmed", "example.com/Audited")}, []gatewayv1.PolicyAncestorStatus{set("a", "Accepted")},
+			[]string{"tunnelgateway.dev/controller a Accepted/1 example.com/Audited/1"}, true,
+		},
+		"a status with room for one entry": {full, []gatewayv1.PolicyAncestorStatus{set("a", "Accepted"), set("b", "Accepted")},
+			append(summary(full), "tunnelgateway.dev/controller a Accepted/1"), true},
+	} {
+		desired := gateway.AccessPolicyStatus{NamespacedName: types.NamespacedName{Namespace: "shop", Name: "admin"}, Ancestors: tt.desired}
+		merged, changed := status.MergeAccessPolicy(tt.current, desired, owners, policyController, metav1.NewTime(time.Unix(1, 0)))
+		if diff := cmp.Diff(tt.want, summary(merged)); diff != "" || changed != tt.changed {
+			t.Errorf("%s: changed %t, entries (-want +got):\n%s", name, changed, diff)
+		}
+	}
+}

@@ -92,6 +92,17 @@ func (f *failedWrites) get(t target) *failedWrite {
 	return f.byOwner[t.owner][t.object]
 }
 
+// objects returns the objects of the owner's failed writes.
+func (f *failedWrites) objects(owner gateway.Owner) map[objectName]bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := make(map[objectName]bool, len(f.byOwner[owner]))
+	for object := range f.byOwner[owner] {
+		found[object] = true
+	}
+	return found
+}
+
 // replace replaces the owner's failed writes by those in a newer report, and drops the
 // writes that the report does not contain. It retries a write immediately if the report
 // about its object has changed.

@@ -93,7 +93,7 @@ func (cluster *fakeCluster) writeCount() int {
 func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		cluster.failUpdates(refuseRoutes)
-		if err := cluster.writer.Write(t.Context(), owner, reportFor("One")); !errors.Is(err, errPolicy) {
+		if err := cluster.writer.Write(t.Context(), owner, reportFor("One"), nil); !errors.Is(err, errPolicy) {
 			t.Errorf("Write returned %v, want %v", err, errPolicy)
 		}
 		cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
@@ -121,11 +121,11 @@ func TestRefusedStatusIsRetriedUntilItSucceeds(t *testing.T) {
 func TestRetryWritesTheNewestReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		cluster.failUpdates(refuseRoutes)
-		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
+		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"), nil)
 		advance(time.Minute)
 		cluster.failUpdates(nil)
 		// A changed report is retried immediately.
-		if err := cluster.writer.Write(t.Context(), owner, reportFor("New")); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, reportFor("New"), nil); err != nil {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -138,7 +138,7 @@ func TestRetryWritesTheNewestReport(t *testing.T) {
 func TestRunningRetryDoesNotOverwriteANewerReport(t *testing.T) {
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		cluster.failUpdates(refuseRoutes)
-		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
+		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"), nil)
 		release := make(chan struct{})
 		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
@@ -147,7 +147,7 @@ func TestRunningRetryDoesNotOverwriteANewerReport(t *testing.T) {
 			return nil
 		})
 		advance(5 * time.Second)
-		if err := cluster.writer.Write(t.Context(), owner, reportFor("New")); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, reportFor("New"), nil); err != nil {
 			t.Error(err)
 		}
 		close(release)
@@ -163,7 +163,7 @@ func TestOutdatedRetryStopsAfterAConflict(t *testing.T) {
 	// status. It must not overwrite the current status.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		cluster.failUpdates(refuseRoutes)
-		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"))
+		_ = cluster.writer.Write(t.Context(), owner, reportFor("Old"), nil)
 		release := make(chan struct{})
 		cluster.failUpdates(func(o client.Object) error {
 			if kindOf(o) == gateway.KindHTTPRoute {
@@ -193,7 +193,7 @@ func TestRetriesStop(t *testing.T) {
 		"when the newest report omits the object": func(t *testing.T, cluster *fakeCluster) {
 			r := report()
 			r.Routes = nil
-			if err := cluster.writer.Write(t.Context(), owner, r); err != nil {
+			if err := cluster.writer.Write(t.Context(), owner, r, nil); err != nil {
 				t.Error(err)
 			}
 		},
@@ -202,7 +202,7 @@ func TestRetriesStop(t *testing.T) {
 		t.Run(description, func(t *testing.T) {
 			withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 				cluster.failUpdates(refuseRoutes)
-				_ = cluster.writer.Write(t.Context(), owner, report())
+				_ = cluster.writer.Write(t.Context(), owner, report(), nil)
 				advance(10 * time.Second)
 				stop(t, cluster)
 				advance(time.Minute)
@@ -221,10 +221,10 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 	// generation nor the report.
 	withRetries(t, func(t *testing.T, cluster *fakeCluster) {
 		cluster.failUpdates(refuseRoutes)
-		_ = cluster.writer.Write(t.Context(), owner, report())
+		_ = cluster.writer.Write(t.Context(), owner, report(), nil)
 		advance(10 * time.Minute)
 		before := cluster.writeCount()
-		_ = cluster.writer.Write(t.Context(), owner, report())
+		_ = cluster.writer.Write(t.Context(), owner, report(), nil)
 		synctest.Wait()
 		if got := cluster.writeCount(); got != before {
 			t.Errorf("an unchanged object was retried %d times before its backoff ended", got-before)
@@ -235,7 +235,7 @@ func TestChangedObjectIsRetriedAtTheNextReport(t *testing.T) {
 		if err := cluster.server.Update(t.Context(), route); err != nil {
 			t.Fatal(err)
 		}
-		_ = cluster.writer.Write(t.Context(), owner, report())
+		_ = cluster.writer.Write(t.Context(), owner, report(), nil)
 		synctest.Wait()
 		if cluster.unwrittenCount() != 0 {
 			t.Errorf("%d statuses are unwritten, want none", cluster.unwrittenCount())
@@ -247,7 +247,7 @@ func TestStatusesFailedBeforeTheStartAreRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := newFakeCluster(t)
 		cluster.failUpdates(refuseRoutes)
-		_ = cluster.writer.Write(t.Context(), owner, report())
+		_ = cluster.writer.Write(t.Context(), owner, report(), nil)
 		cluster.failUpdates(nil)
 		go func() { _ = cluster.writer.Start(t.Context()) }()
 		advance(time.Minute)
@@ -264,7 +264,7 @@ func TestCanceledWriteIsNotRetried(t *testing.T) {
 			cancel()
 			return errPolicy
 		})
-		if err := cluster.writer.Write(ctx, owner, report()); err == nil {
+		if err := cluster.writer.Write(ctx, owner, report(), nil); err == nil {
 			t.Error("the canceled Write succeeded")
 		}
 		advance(time.Minute)
@@ -282,7 +282,7 @@ func TestPanicInAWriteIsAFailure(t *testing.T) {
 			}
 			return nil
 		})
-		if err := cluster.writer.Write(t.Context(), owner, report()); err == nil {
+		if err := cluster.writer.Write(t.Context(), owner, report(), nil); err == nil {
 			t.Error("the write succeeded")
 		}
 		advance(time.Minute)
@@ -322,7 +322,7 @@ func TestStuckStatusDelaysTheOthersByTwoSeconds(t *testing.T) {
 		r := cluster.createRoutes(t, 100)
 		cluster.block(routeName)
 		start := time.Now()
-		if err := cluster.writer.Write(t.Context(), owner, r); !errors.Is(err, context.DeadlineExceeded) {
+		if err := cluster.writer.Write(t.Context(), owner, r, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Write returned %v, want DeadlineExceeded", err)
 		}
 		if got := time.Since(start); got != 2*time.Second {
@@ -336,7 +336,7 @@ func TestStuckStatusDelaysTheOthersByTwoSeconds(t *testing.T) {
 		// The next report does not wait for it.
 		start = time.Now()
 		r.Gateway.Conditions = []metav1.Condition{condition("Accepted", isFalse, 2)}
-		if err := cluster.writer.Write(t.Context(), owner, r); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, r, nil); err != nil {
 			t.Error(err)
 		}
 		if got := time.Since(start); got != 0 {
@@ -375,7 +375,7 @@ func TestOutageIsRetriedWithoutAStorm(t *testing.T) {
 		const routes = 900
 		r := cluster.createRoutes(t, routes)
 		cluster.failUpdates(func(client.Object) error { return errors.New("connection refused") })
-		_ = cluster.writer.Write(t.Context(), owner, r)
+		_ = cluster.writer.Write(t.Context(), owner, r, nil)
 		advance(10 * time.Minute)
 		cluster.wantUnwritten(t, routes+3)
 		if got := cluster.writeCount(); got > 20*(routes+3) {

@@ -46,7 +46,7 @@ func TestComparingStatusesDoesNotChangeTheCache(t *testing.T) {
 	cached := sharedObjects{route: get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})}
 	want := cached.route.DeepCopy()
 	cluster.writer.Client = interceptor.NewClient(cluster.server, interceptor.Funcs{Get: cached.get, SubResourceUpdate: cluster.update})
-	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, cached.route); diff != "" || cached.shared == 0 {

@@ -45,19 +45,39 @@ type attempted struct {
 	version string
 }
 
-// attachedWrites returns the writes for the ListenerSets, routes and policies in the report.
-func (w *Writer) attachedWrites(report gateway.Report) []write {
-	writes := make([]write, 0, len(report.ListenerSets)+len(report.Routes)+len(report.Policies)+1)
-	for _, set := range report.ListenerSets {
+// attachedWrites returns the writes for the ListenerSets, routes and policies in the report
+// that the comparison does not exclude.
+func (w *Writer) attachedWrites(report gateway.Report, c comparison) []write {
+	var writes []write
+	for _, set := range differing(c, report.ListenerSets, func(r *gateway.Report) []gateway.ListenerSetStatus { return r.ListenerSets }, nameOfSet, isSameSet) {
 		writes = append(writes, w.listenerSetWrite(set))
 	}
-	for _, route := range report.Routes {
+	for _, route := range differing(c, report.Routes, func(r *gateway.Report) []gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute) {
 		writes = append(writes, w.routeWrite(route, report.Owners))
 	}
-	for _, policy := range report.Policies {
+	for _, policy := range differing(c, report.Policies, func(r *gateway.Report) []gateway.PolicyStatus { return r.Policies }, nameOfPolicy, isSamePolicy) {
 		writes = append(writes, w.policyWrite(policy, report.Owners))
 	}
+	for _, policy := range differing(c, report.AccessPolicies, func(r *gateway.Report) []gateway.AccessPolicyStatus { return r.AccessPolicies }, nameOfAccessPolicy, isSameAccessPolicy) {
+		writes = append(writes, w.accessPolicyWrite(policy, report.Owners))
+	}
 	return writes
+}
+
+func nameOfSet(set gateway.ListenerSetStatus) objectName {
+	return objectName{gateway.KindListenerSet, set.NamespacedName}
+}
+
+func nameOfRoute(route gateway.RouteStatus) objectName {
+	return objectName{route.Kind, route.NamespacedName}
+}
+
+func nameOfPolicy(policy gateway.PolicyStatus) objectName {
+	return objectName{gateway.KindBackendTLSPolicy, policy.NamespacedName}
+}
+
+func nameOfAccessPolicy(policy gateway.AccessPolicyStatus) objectName {
+	return objectName{gateway.KindAccessPolicy, policy.NamespacedName}
 }
 
 func (w *Writer) gatewayWrite(name types.NamespacedName, status gatewayv1.GatewayStatus) write {
@@ -73,7 +93,7 @@ func (w *Writer) gatewayWrite(name types.NamespacedName, status gatewayv1.Gatewa
 }
 
 func (w *Writer) listenerSetWrite(set gateway.ListenerSetStatus) write {
-	return newWrite(w, objectName{gateway.KindListenerSet, set.NamespacedName}, set.Status, func(s *gatewayv1.ListenerSet) (bool, []Change) {
+	return newWrite(w, nameOfSet(set), set.Status, func(s *gatewayv1.ListenerSet) (bool, []Change) {
 		if isForNewerGeneration(s, set.Status.Conditions) {
 			return false, nil
 		}
@@ -104,7 +124,7 @@ func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]
 		found := parentChanges(before, merged, w.ControllerName, route.Namespace)
 		return changed, append(found, orphanChanges(before, merged, w.ControllerName, route.Orphan)...)
 	}
-	name, desired := objectName{route.Kind, route.NamespacedName}, routeReport{route.Parents, owners, route.Orphan}
+	name, desired := nameOfRoute(route), routeReport{route.Parents, owners, route.Orphan}
 	if route.Kind == gateway.KindGRPCRoute {
 		return newWrite(w, name, desired, func(r *gatewayv1.GRPCRoute) (bool, []Change) { return set(r) })
 	}

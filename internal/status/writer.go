@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,17 +63,22 @@ type Writer struct {
 //
 // Write attempts each status once, and [Writer.Start] retries failed writes. So the
 // returned error, which describes the failed attempts, requires no action.
-func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
-	attached, last := w.attachedWrites(report), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
-	w.failed.replace(w, owner, append(attached, last...))
+//
+// last is the owner's last report, and Write replaces it. It compares every status if last is
+// nil.
+func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report, last *Last) error {
+	c := last.replace(report)
+	c.failing = w.failed.objects(owner)
+	attached, onGateway := w.attachedWrites(report, c), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
+	w.failed.replace(w, owner, slices.Concat(attached, onGateway))
 	first := w.attemptAll(ctx, owner, attached)
-	return first.and(w.attemptAll(ctx, owner, last)).err()
+	return first.and(w.attemptAll(ctx, owner, onGateway)).err()
 }
 
 // WriteAttached writes the statuses of the ListenerSets, routes and policies in the report, like
 // [Writer.Write]. It no longer retries any other status in the owner's earlier reports.
 func (w *Writer) WriteAttached(ctx context.Context, owner gateway.Owner, report gateway.Report) error {
-	attached := w.attachedWrites(report)
+	attached := w.attachedWrites(report, comparison{})
 	w.failed.replace(w, owner, attached)
 	return w.attemptAll(ctx, owner, attached).err()
 }

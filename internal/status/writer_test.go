@@ -186,7 +186,7 @@ func conflict(object client.Object) error {
 
 func TestWriteUpdatesTheGatewayLast(t *testing.T) {
 	cluster := newFakeCluster(t)
-	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 		t.Fatal(err)
 	}
 	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
@@ -214,7 +214,7 @@ func TestWriteSkipsUnchangedStatuses(t *testing.T) {
 	cluster := newFakeCluster(t)
 	for range 2 {
 		cluster.writes = nil
-		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 			t.Fatal(err)
 		}
 		cluster.writer.Now = func() time.Time { return now.Add(time.Hour) }
@@ -234,7 +234,7 @@ func TestWriteReadsFromTheAPIServerAfterAConflict(t *testing.T) {
 	if err := cluster.server.Status().Update(t.Context(), stale); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 		t.Fatal(err)
 	}
 	cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway", "Gateway")
@@ -267,7 +267,7 @@ func TestWriteIgnoresDeletedObjects(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 			t.Errorf("Write returned %v, want no error", err)
 		}
 		wantCalls(t, "written", cluster.writes)
@@ -277,7 +277,7 @@ func TestWriteIgnoresDeletedObjects(t *testing.T) {
 		cluster.updateError = func(o client.Object) error {
 			return apierrors.NewNotFound(schema.GroupResource{Resource: kindOf(o)}, o.GetName())
 		}
-		if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+		if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 			t.Errorf("Write returned %v, want no error", err)
 		}
 		cluster.wantAttempts(t, "HTTPRoute", "ListenerSet", "Gateway")
@@ -293,7 +293,7 @@ func TestWriteContinuesAfterAnError(t *testing.T) {
 		}
 		return nil
 	}
-	err := cluster.writer.Write(t.Context(), owner, report())
+	err := cluster.writer.Write(t.Context(), owner, report(), nil)
 	if !errors.Is(err, errForbidden) || !strings.Contains(err.Error(), setName.String()) {
 		t.Errorf("Write returned %v, want %v for %s", err, errForbidden, setName)
 	}
@@ -314,7 +314,7 @@ func TestWriteSkipsRecreatedObjects(t *testing.T) {
 	if err := cluster.server.Create(t.Context(), recreated); err != nil {
 		t.Fatal(err)
 	}
-	if err := cluster.writer.Write(t.Context(), owner, report()); err != nil {
+	if err := cluster.writer.Write(t.Context(), owner, report(), nil); err != nil {
 		t.Fatal(err)
 	}
 	route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{})

@@ -1,0 +1,117 @@
+package status
+
+import (
+	"maps"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+)
+
+// Last is an owner's last report, with which the next one is compared: the Writer reads only
+// objects that have changed since then, or about which the report has changed. The zero value
+// is one before the first report. Only one call may use it at a time.
+type Last struct {
+	report *gateway.Report // nil if every object is read
+	// changed are the objects that have changed since the report.
+	changed map[gateway.Owner]bool
+}
+
+// Changed records that the objects have changed, or that any may have if changed is nil.
+func (l *Last) Changed(changed map[gateway.Owner]bool) {
+	switch {
+	case changed == nil:
+		*l = Last{}
+	case len(l.changed) == 0:
+		l.changed = changed
+	default:
+		maps.Copy(l.changed, changed)
+	}
+}
+
+// replace replaces the report, and returns what it is compared with. l may be nil.
+func (l *Last) replace(report gateway.Report) comparison {
+	if l == nil {
+		return comparison{}
+	}
+	c := comparison{last: l.report, changed: l.changed}
+	if c.last != nil && !maps.Equal(c.last.Owners, report.Owners) {
+		c.last = nil
+	}
+	l.report, l.changed = &report, map[gateway.Owner]bool{}
+	return c
+}
+
+// comparison compares a report with the last one.
+type comparison struct {
+	last    *gateway.Report // nil if every object is read
+	changed map[gateway.Owner]bool
+	// failing are the objects whose statuses could not be written.
+	failing map[objectName]bool
+}
+
+// differing returns the entries of the report that differ from the entry for the same object
+// in the last report, or whose object has changed or could not be written. Reports have their entries in the same order,
+// apart from new and removed ones.
+func differing[T any](c comparison, entries []T, of func(*gateway.Report) []T, object func(T) objectName, isSame func(a, b T) bool) []T {
+	if c.last == nil {
+		return entries
+	}
+	var found []T
+	last := of(c.last)
+	positions := positions[T]{entries: last, object: object}
+	for _, entry := range entries {
+		name := object(entry)
+		i := positions.find(name)
+		if i < 0 || !isSame(last[i], entry) || c.failing[name] || c.changed[gateway.Owner{Kind: name.kind, NamespacedName: name.NamespacedName}] {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+// positions finds objects in a list that are mostly looked up in its order.
+type positions[T any] struct {
+	entries []T
+	object  func(T) objectName
+	next    int
+	byName  map[objectName]int // nil until an object is not the next one
+}
+
+// find returns an object's position, or -1.
+func (p *positions[T]) find(name objectName) int {
+	if p.next < len(p.entries) && p.object(p.entries[p.next]) == name {
+		p.next++
+		return p.next - 1
+	}
+	if p.byName == nil {
+		p.byName = make(map[objectName]int, len(p.entries))
+		for i, entry := range p.entries {
+			p.byName[p.object(entry)] = i
+		}
+	}
+	i, ok := p.byName[name]
+	if !ok {
+		return -1
+	}
+	p.next = i + 1
+	return i
+}
+
+// isSameList reports whether both are the same list in memory, or empty.
+func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+func isSameRoute(a, b gateway.RouteStatus) bool {
+	if (a.Orphan == nil) != (b.Orphan == nil) || a.Orphan != nil && *a.Orphan != *b.Orphan {
+		return false
+	}
+	return isSameList(a.Parents, b.Parents)
+}
+
+func isSameSet(a, b gateway.ListenerSetStatus) bool {
+	return isSameList(a.Status.Conditions, b.Status.Conditions) && isSameList(a.Status.Listeners, b.Status.Listeners)
+}
+
+func isSamePolicy(a, b gateway.PolicyStatus) bool { return a.Ancestor == b.Ancestor }
+
+func isSameAccessPolicy(a, b gateway.AccessPolicyStatus) bool {
+	return isSameList(a.Ancestors, b.Ancestors)
+}
