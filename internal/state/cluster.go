@@ -80,6 +80,7 @@ func FromCluster(ctx context.Context, c Cluster, set *manifest.Set) (*Source, er
 	}
 	source.unchanged, source.live, source.controller, source.servesImports = unchanged, c.Live, c.ControllerName, r.servesImports
 	source.recordGaps(r)
+	source.readPoliciesOf(r.readsPolicies)
 	unsupported, err := r.listUnsupported(ctx)
 	source.Unsupported = newUnsupported(unsupported, set.Unsupported)
 	return source, err

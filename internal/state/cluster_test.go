@@ -220,7 +220,8 @@ func TestFromClusterListsEachKindOnce(t *testing.T) {
 	}
 	want := []string{
 		"*v1.GatewayClassList", "*v1.GatewayList", "*v1.ListenerSetList", "*v1.HTTPRouteList", "*v1.GRPCRouteList",
-		"*v1beta1.ReferenceGrantList", "*v1.BackendTLSPolicyList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
+		"*v1beta1.ReferenceGrantList", "*v1.BackendTLSPolicyList", "*v1alpha1.TunnelConfigurationList", "*v1alpha1.AccessPolicyList",
+		"*v1alpha1.TunnelList", "*v1.NamespaceList", "*v1.ServiceList",
 		"ServiceImportList v1", "ServiceImportList v1beta1", "ServiceImportList v1alpha1", // the newest version that is served
 	}
 	if diff := cmp.Diff(want, server.lists); diff != "" {

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
@@ -66,7 +67,7 @@ func keyOf(object client.Object) objectKey {
 // kindOf returns the listed kind of an object.
 func kindOf(object client.Object) (kinds.Kind, bool) {
 	name := KindOf(object)
-	all := kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed && k.IsRequired() && k.GVK().Kind == name })
+	all := kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed && !k.HasVersions() && k.GVK().Kind == name })
 	if len(all) == 0 {
 		return kinds.Kind{}, false
 	}
@@ -78,16 +79,7 @@ func (r *reading) references(object client.Object) []reference {
 	var refs []reference
 	switch o := object.(type) {
 	case *gatewayv1.HTTPRoute, *gatewayv1.GRPCRoute:
-		for _, parent := range RouteParents(object, r.ControllerName) {
-			kind := kinds.Gateway
-			if parent.Kind == gateway.KindListenerSet {
-				kind = kinds.ListenerSet
-			}
-			refs = append(refs, reference{kind, parent.NamespacedName})
-		}
-		for _, name := range BackendServices(object) {
-			refs = append(refs, reference{kinds.Service, name})
-		}
+		refs = r.referencesOfRoute(object)
 	case *gatewayv1.ListenerSet:
 		if parent, ok := ParentGateway(o); ok {
 			refs = append(refs, reference{kinds.Gateway, parent.NamespacedName})
@@ -99,10 +91,35 @@ func (r *reading) references(object client.Object) []reference {
 			refs = append(refs, reference{kinds.TunnelConfiguration, name})
 		}
 		return refs
+	case *v1alpha1.AccessPolicy:
+		for _, target := range gateway.TargetsOfAccessPolicy(o) {
+			refs = append(refs, reference{parentKind(target), target.NamespacedName})
+		}
+		return refs
 	default:
 		return nil
 	}
 	return append(refs, reference{kinds.Namespace, types.NamespacedName{Name: object.GetNamespace()}})
+}
+
+// parentKind returns the kind of a Gateway or a ListenerSet.
+func parentKind(owner gateway.Owner) kinds.Kind {
+	if owner.Kind == gateway.KindListenerSet {
+		return kinds.ListenerSet
+	}
+	return kinds.Gateway
+}
+
+// referencesOfRoute returns a route's parents and backends.
+func (r *reading) referencesOfRoute(route client.Object) []reference {
+	var refs []reference
+	for _, parent := range RouteParents(route, r.ControllerName) {
+		refs = append(refs, reference{parentKind(parent), parent.NamespacedName})
+	}
+	for _, name := range BackendServices(route) {
+		refs = append(refs, reference{kinds.Service, name})
+	}
+	return refs
 }
 
 // referencesOfGateway returns the references of a Gateway, unless its class is known to
@@ -178,8 +195,14 @@ func (r *reading) get(ctx context.Context, ref reference) error {
 }
 
 // listTargets lists the kinds that permit and change the object's references to other
-// namespaces.
+// namespaces, and the AccessPolicies that can target the object.
 func (r *reading) listTargets(ctx context.Context, object client.Object) error {
+	switch object.(type) {
+	case *gatewayv1.Gateway, *gatewayv1.ListenerSet:
+		if err := r.listAccessPolicies(ctx, object.GetNamespace()); err != nil {
+			return err
+		}
+	}
 	for _, namespace := range targetNamespaces(object) {
 		for _, kind := range []kinds.Kind{kinds.ReferenceGrant, kinds.BackendTLSPolicy} {
 			if err := r.listTarget(ctx, kind, namespace); err != nil {

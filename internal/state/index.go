@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
@@ -33,10 +34,12 @@ const (
 	IndexImportBackend = "importBackend"
 	// IndexTarget indexes BackendTLSPolicies by the Services in their targetRefs, and
 	// IndexCABundle by the ConfigMaps in their caCertificateRefs, as "namespace/name".
+	// IndexTarget also indexes AccessPolicies by the Gateways and ListenerSets in their
+	// targetRefs.
 	IndexTarget   = "target"
 	IndexCABundle = "caBundle"
-	// IndexStatusAncestor indexes BackendTLSPolicies by the Gateways in this controller's
-	// status entries.
+	// IndexStatusAncestor indexes BackendTLSPolicies by the Gateways, and AccessPolicies by
+	// the Gateways and ListenerSets, in this controller's status entries.
 	IndexStatusAncestor = "statusAncestor"
 	// IndexCertificate indexes Gateways and ListenerSets by the Secrets in their
 	// certificateRefs and clientCertificateRef, as "namespace/name".
@@ -93,7 +96,7 @@ func Indexes(controller gatewayv1.GatewayController) []Index {
 			return distinct(gateway.SecretsOfListenerSet(o.(*gatewayv1.ListenerSet)))
 		}},
 	}
-	all = append(append(all, parametersIndexes()...), policyIndexes(controller)...)
+	all = slices.Concat(all, parametersIndexes(), policyIndexes(controller), accessPolicyIndexes(controller))
 	for _, route := range []client.Object{&gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{}} {
 		all = append(all,
 			Index{route, IndexParent, func(o client.Object) []string { return distinct(RouteParents(o, controller)) }},

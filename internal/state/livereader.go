@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
@@ -28,6 +29,9 @@ type liveReader struct {
 	endpointSlices map[string]map[indexed][]discoveryv1.EndpointSlice
 	// noServiceImports reports whether the cluster has no ServiceImports.
 	noServiceImports bool
+	// readsPolicies reports whether the AccessPolicies of a namespace were read. If it is nil,
+	// all were.
+	readsPolicies func(namespace string) bool
 	// denied records what the user may not read. If it is nil, this is an error.
 	denied func(Gap, error)
 }
@@ -53,6 +57,9 @@ func (r *liveReader) Get(ctx context.Context, key client.ObjectKey, object clien
 // List implements client.Reader. EndpointSlices can be selected only by [IndexService]
 // and [IndexServiceImport].
 func (r *liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*v1alpha1.AccessPolicyList); ok && !r.hasPolicies(opts) {
+		return ErrNoAccessPolicies
+	}
 	endpointSlices, ok := list.(*discoveryv1.EndpointSliceList)
 	if !ok {
 		return r.Memory.List(ctx, list, opts...)

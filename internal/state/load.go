@@ -41,8 +41,9 @@ type Loaded struct {
 	// ClassMissing reports whether the Gateway's GatewayClass does not exist.
 	ClassMissing bool
 	// Snapshot contains all objects that can affect the Gateway. Its Gateway and Class
-	// are nil if they do not exist. If the Gateway is not managed, Snapshot contains
-	// only the routes with a status entry from this controller.
+	// are nil if they do not exist. If the Gateway is not managed, Snapshot contains only
+	// the objects with a status entry from this controller, and the AccessPolicies that
+	// target it.
 	Snapshot *gateway.Snapshot
 }
 
@@ -68,6 +69,9 @@ func (l Loader) Load(ctx context.Context, key Key) (*Loaded, error) {
 	loaded := &Loaded{Snapshot: &gateway.Snapshot{}}
 	parents, err := l.loadParents(ctx, key, loaded)
 	if err != nil {
+		return nil, err
+	}
+	if err := l.loadAccessPolicies(ctx, parents, loaded.Snapshot); err != nil {
 		return nil, err
 	}
 	if !loaded.Managed {
@@ -238,9 +242,9 @@ func (l Loader) loadNamespaces(ctx context.Context, s *gateway.Snapshot) error {
 func KindOf(object client.Object) string { return reflect.TypeOf(object).Elem().Name() }
 
 // get reads one object. It returns nil if the object does not exist.
-func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, object T) (T, error) {
+func get[T client.Object](ctx context.Context, r client.Reader, name types.NamespacedName, object T, opts ...client.GetOption) (T, error) {
 	var zero T
-	err := r.Get(ctx, name, object)
+	err := r.Get(ctx, name, object, opts...)
 	if apierrors.IsNotFound(err) {
 		return zero, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
@@ -19,8 +20,8 @@ type reading struct {
 	Cluster
 	objects       []client.Object
 	servesImports bool
-	// noImports reports whether the cluster serves no ServiceImports.
-	noImports bool
+	// notServed are the optional kinds that the cluster does not serve.
+	notServed map[string]bool
 	// namespaces are the namespaces to list if the user may not list all.
 	namespaces []string
 	gaps       []Gap
@@ -49,7 +50,7 @@ type objectKey struct {
 func (c Cluster) read(ctx context.Context, set *manifest.Set) (*reading, error) {
 	r := &reading{
 		Cluster: c, namespaces: c.knownNamespaces(set),
-		denied: map[string]bool{}, complete: map[string]map[string]bool{}, visited: map[objectKey]bool{}, refused: map[objectKey]error{},
+		notServed: map[string]bool{}, denied: map[string]bool{}, complete: map[string]map[string]bool{}, visited: map[objectKey]bool{}, refused: map[objectKey]error{},
 	}
 	var errs []error
 	for _, kind := range kinds.Select(func(k kinds.Kind) bool { return k.Plan == kinds.Listed }) {
@@ -64,7 +65,8 @@ func (c Cluster) read(ctx context.Context, set *manifest.Set) (*reading, error) 
 			return nil, err
 		}
 	}
-	r.dropImports()
+	r.dropNotServed()
+	errs = append(errs, r.missingPolicies(set.Objects))
 	if len(r.gaps) > 0 && (!c.PermitGaps || !r.permitted) {
 		errs = append(errs, &permissionError{r.refusal(), r.errs})
 	}
@@ -74,13 +76,23 @@ func (c Cluster) read(ctx context.Context, set *manifest.Set) (*reading, error) 
 	return r, r.follow(ctx, set.Objects)
 }
 
-// dropImports removes the gaps for ServiceImports if the cluster has none.
-func (r *reading) dropImports() {
-	if r.noImports {
-		kind := kinds.ServiceImport.GVK().Kind
+// dropNotServed removes the gaps for kinds that the cluster does not serve.
+func (r *reading) dropNotServed() {
+	for kind := range r.notServed {
 		delete(r.denied, kind)
-		r.gaps = slices.DeleteFunc(r.gaps, func(g Gap) bool { return g.Kind == kind })
 	}
+	r.gaps = slices.DeleteFunc(r.gaps, func(g Gap) bool { return r.notServed[g.Kind] })
+}
+
+// missingPolicies returns an error if the manifests contain an AccessPolicy, which the
+// cluster would reject.
+func (r *reading) missingPolicies(manifests []client.Object) error {
+	hasPolicy := slices.ContainsFunc(manifests, func(o client.Object) bool { _, ok := o.(*v1alpha1.AccessPolicy); return ok })
+	if !hasPolicy || !r.notServed[kinds.AccessPolicy.GVK().Kind] {
+		return nil
+	}
+	resource := kinds.AccessPolicy.Resource()
+	return listError(kinds.AccessPolicy, apierrors.NewNotFound(resource, ""))
 }
 
 // knownNamespaces returns the namespaces that the user works in, and those of the
@@ -127,26 +139,36 @@ func (r *reading) tryNamespace(ctx context.Context, kind kinds.Kind, namespace s
 
 // readNamespace lists a kind in a namespace, or in all.
 func (r *reading) readNamespace(ctx context.Context, kind kinds.Kind, namespace string) error {
-	var found []client.Object
-	var err error
-	if kind.IsOptional() {
-		var served bool
-		found, served, err = r.listImports(ctx, namespace)
-		r.servesImports, r.noImports = r.servesImports || served, r.noImports || err == nil && !served
-	} else {
-		found, err = r.listIn(ctx, kind, namespace)
-	}
+	name := kind.GVK().Kind
+	found, served, err := r.listServed(ctx, kind, namespace)
 	if err != nil {
 		return err
 	}
 	r.permitted = r.permitted || kind.IsRequired()
-	name := kind.GVK().Kind
+	if !served {
+		r.notServed[name] = true
+	}
 	if r.complete[name] == nil {
 		r.complete[name] = map[string]bool{}
 	}
 	r.complete[name][namespace] = true
 	r.objects = append(r.objects, found...)
 	return nil
+}
+
+// listServed lists a kind in a namespace, or in all. It returns false if the kind is
+// optional and the cluster does not serve it.
+func (r *reading) listServed(ctx context.Context, kind kinds.Kind, namespace string) (found []client.Object, served bool, err error) {
+	if kind.HasVersions() {
+		found, served, err = r.listImports(ctx, namespace)
+		r.servesImports = r.servesImports || served
+		return found, served, err
+	}
+	found, err = r.listIn(ctx, kind, namespace)
+	if kind.IsOptional() && apierrors.IsNotFound(err) {
+		return nil, false, nil
+	}
+	return found, true, err
 }
 
 // deny records that the user may not read something.

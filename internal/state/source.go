@@ -53,8 +53,16 @@ type Source struct {
 	controller gatewayv1.GatewayController
 	// servesImports reports whether the cluster serves ServiceImports.
 	servesImports bool
+	// readsPolicies reports whether the AccessPolicies of a namespace were read.
+	readsPolicies func(namespace string) bool
 	// controllerNamespace is the namespace of the controller in the cluster.
 	controllerNamespace string
+}
+
+// readPoliciesOf makes the Reader of a cluster return [ErrNoAccessPolicies] for the
+// namespaces whose AccessPolicies were not read.
+func (s *Source) readPoliciesOf(isRead func(namespace string) bool) {
+	s.readsPolicies, s.Reader.(*liveReader).readsPolicies = isRead, isRead
 }
 
 // WithoutManifests returns the cluster before the changes from manifests. It returns nil if
@@ -68,6 +76,7 @@ func (s *Source) WithoutManifests() (*Source, error) {
 		return nil, err
 	}
 	unchanged.ExperimentalRoutes = s.ExperimentalRoutes
+	unchanged.readPoliciesOf(s.readsPolicies)
 	unchanged.Gaps, unchanged.User, unchanged.Namespaces, unchanged.controllerNamespace = s.Gaps, s.User, s.Namespaces, s.controllerNamespace
 	return unchanged, nil
 }
