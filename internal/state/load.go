@@ -45,6 +45,12 @@ type Loaded struct {
 	// the objects with a status entry from this controller, and the AccessPolicies that
 	// target it.
 	Snapshot *gateway.Snapshot
+	// Changed are the objects in the Snapshot that have changed since the last
+	// [Loader.Reload], or that were added or removed. It is nil if every object may have.
+	Changed map[gateway.Owner]bool
+	// Endpoints is a number that changes with the Services and EndpointSlices in the Snapshot. It
+	// is 0 if it is not known whether they have changed.
+	Endpoints uint64
 }
 
 // Loader loads snapshots. The Reader must provide the [Indexes] for the same controller
@@ -61,6 +67,8 @@ type Loader struct {
 	Certificates Certificates
 	// CABundles inspects the certificate authorities that BackendTLSPolicies refer to.
 	CABundles CABundles
+	// Changes records the events of the Reader's cache, for [Loader.Reload]. It may be nil.
+	Changes *Changes
 }
 
 // Load reads the objects that affect the key. Its cost grows with the number of these
