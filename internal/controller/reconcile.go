@@ -87,7 +87,7 @@ func (p *process) load(ctx context.Context, key state.Key) (*state.Loaded, error
 func (p *process) decide(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) *decision.Decision {
 	_, end := p.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = p.clock.now()
-	d, rules := decision.Decide(loaded.Snapshot, object, p.options), 0
+	d, rules := decision.Decide(loaded.Snapshot, object, p.options, nil), 0
 	plane := d.Plane(object)
 	if plane.Configuration != nil {
 		rules = len(plane.Configuration.Ingress)

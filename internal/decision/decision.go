@@ -53,29 +53,20 @@ type Plane struct {
 }
 
 // Decide returns the decision about the Gateway in the Snapshot. t is its Tunnel as it
-// was last written or read, or nil.
-func Decide(s *gateway.Snapshot, t *v1alpha1.Tunnel, o Options) *Decision {
+// was last written or read, or nil. m is what the decisions before have left, or nil: it
+// makes the decision faster, and does not affect it.
+func Decide(s *gateway.Snapshot, t *v1alpha1.Tunnel, o Options, m *Memory) *Decision {
 	d := &Decision{gateway: types.NamespacedName{Namespace: s.Gateway.Namespace, Name: s.Gateway.Name}, options: o}
-	d.first = newPlane(s, tunnel.RecordedDataPlane(t), o)
+	d.first = m.newPlane(s, tunnel.RecordedDataPlane(t), o)
 	result := d.first.Result
 	if result.Settings == nil || !tunnel.NeedsBoth(t, result.Settings.DataPlane()) {
+		m.keep(d.first)
 		return d
 	}
-	d.second = newPlane(s, result.DataPlane.Other(), o)
+	d.second = m.newPlane(s, result.DataPlane.Other(), o)
+	m.keep(d.first, d.second)
 	d.first.Excess, d.second.Excess = result.Excess(d.second.Result), d.second.Result.Excess(result)
 	return d
-}
-
-// newPlane decides for the data plane, or for the one in the settings if it is empty.
-func newPlane(s *gateway.Snapshot, plane v1alpha1.DataPlane, o Options) *Plane {
-	snapshot := *s
-	snapshot.DataPlane = plane
-	p := &Plane{Result: gateway.Build(&snapshot, o.Gateway)}
-	p.Configuration = ingress.ConfigurationFor(p.Result.DataPlane, p.Result.Table)
-	if p.Configuration != nil {
-		p.Hash = p.Configuration.Hash()
-	}
-	return p
 }
 
 // isFor reports whether the decision is for the data plane.

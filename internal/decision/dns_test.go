@@ -58,7 +58,7 @@ func TestDNSFollowsTheDecision(t *testing.T) {
 			NamespacedName: types.NamespacedName{Namespace: "infra", Name: "shared"}, State: tt.state, Tunnel: tt.tunnel,
 			Hostnames: []dns.Hostname{{Name: "a.example.com", Namespace: "infra", Served: tt.served, Permitted: true}},
 		}
-		if diff := cmp.Diff(want, decision.Decide(s, tt.object, options).DNS(tt.object, tt.outcome), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, decision.Decide(s, tt.object, options, nil).DNS(tt.object, tt.outcome), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -78,7 +78,7 @@ func TestDNSLearnsOfMissingPermissionsWhileNothingIsRemoved(t *testing.T) {
 			s.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
 			want = []dns.Hostname{{Name: "a.example.com", Namespace: "infra"}}
 		}
-		got := decision.Decide(s, nil, options).DNS(nil, tunnel.Outcome{State: tunnel.OutcomeInEffect}).Hostnames
+		got := decision.Decide(s, nil, options, nil).DNS(nil, tunnel.Outcome{State: tunnel.OutcomeInEffect}).Hostnames
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("accepted: %v (-want +got):\n%s", accepted, diff)
 		}

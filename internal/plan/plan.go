@@ -296,10 +296,10 @@ func newGateway(loaded *state.Loaded, t *tunnels, o Options) Gateway {
 	options := t.optionsFor(object, o.Options)
 	snapshot, before := loaded.Snapshot, (*gateway.Result)(nil)
 	if o.DataPlane != "" {
-		before = decision.Decide(snapshot, loaded.Tunnel, options).Plane(loaded.Tunnel).Result
+		before = decision.Decide(snapshot, loaded.Tunnel, options, nil).Plane(loaded.Tunnel).Result
 		snapshot = selectDataPlane(snapshot, o.DataPlane)
 	}
-	d := decision.Decide(snapshot, loaded.Tunnel, options)
+	d := decision.Decide(snapshot, loaded.Tunnel, options, nil)
 	plane := shownPlane(d, loaded.Tunnel, o.DataPlane)
 	result := plane.Result
 	return Gateway{
