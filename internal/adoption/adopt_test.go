@@ -64,7 +64,7 @@ func newCluster() *cluster {
 			}
 			err := w.Patch(ctx, object, patch, opts...)
 			if o, ok := object.(*v1alpha1.Tunnel); ok && err == nil {
-				entries, _ := readRequests(o)
+				entries, _ := records.readRequests(o)
 				c.rounds = append(c.rounds, len(entries))
 			}
 			return err
@@ -93,7 +93,7 @@ func (c *cluster) tunnel(t *testing.T, name string) *v1alpha1.Tunnel {
 // entries returns the requests in the annotation.
 func (c *cluster) entries(t *testing.T, name string) []v1alpha1.RecordAdoption {
 	t.Helper()
-	found, err := readRequests(c.tunnel(t, name))
+	found, err := c.tunnel(t, name).RequestedAdoptions()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestAdoptEndsWithoutAResult(t *testing.T) {
 				}
 				message := ""
 				if err == nil {
-					message = lostMessage
+					message = "The request is lost: another client changed the annotation " + v1alpha1.AdoptRecordsAnnotation + " of the Tunnel."
 				}
 				if all[0].Result != "" || all[0].Message != message {
 					t.Errorf("result %q, message %q", all[0].Result, all[0].Message)
@@ -402,7 +402,7 @@ func TestRequestsFitTheAnnotation(t *testing.T) {
 		c.Record.Content = strings.Repeat("x", 1000)
 	}
 	o := &v1alpha1.Tunnel{}
-	r, err := addRequests(o, all, time.Unix(0, 0))
+	r, err := records.addRequests(o, items(all), time.Unix(0, 0))
 	if size := len(o.Annotations[v1alpha1.AdoptRecordsAnnotation]); err != nil || size > maxAnnotation || size < maxAnnotation-2000 || len(r.entries) == 0 {
 		t.Errorf("error = %v, %d entries with %d bytes", err, len(r.entries), size)
 	}

@@ -1,7 +1,7 @@
-// Package adoption asks the controller to adopt DNS records that it did not create, and
-// waits for the results.
+// Package adoption asks the controller to adopt DNS records and Cloudflare Access
+// applications that it did not create, and waits for the results.
 //
-// The administrator's API token reads the records. The controller changes them: the request
+// The administrator's API token reads them. The controller changes them: the request
 // is an annotation of the Tunnel, which tenants cannot change.
 package adoption
 

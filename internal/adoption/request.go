@@ -7,127 +7,160 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
 // maxAnnotation limits the size of the annotation in bytes. The API server accepts 256 KiB
 // for all annotations of an object.
 const maxAnnotation = 200 << 10
 
-// request contains the entries of the annotation without a result.
-type request struct {
-	entries map[*Candidate]v1alpha1.RecordAdoption
+// item is something that the controller is to adopt.
+type item interface {
+	key() key
+	// gatewayName is the Gateway in whose Tunnel's annotation the request is.
+	gatewayName() types.NamespacedName
+	// entry returns the entry in the annotation.
+	entry(requested metav1.Time) any
+	// isOpen reports whether the item is neither processed nor lost.
+	isOpen() bool
+	// conclude sets the result and its explanation; the result is empty for a request that
+	// was lost.
+	conclude(result v1alpha1.AdoptionResult, message string)
 }
 
-// key identifies a record in the annotation and in the status.
+// key identifies an item of a Gateway in the annotation and in the status. The zone is empty
+// for an application.
 type key struct{ zone, name string }
 
-func (c *Candidate) key() key { return key{c.Zone, c.Name} }
+// subject is what the entries of an annotation ask for.
+type subject struct {
+	annotation string
+	requests   func(*v1alpha1.Tunnel) ([]storedRequest, error)
+	results    func(*v1alpha1.Tunnel) []storedResult
+	// condition is the Gateway's condition that tells why nothing is processed, with one of the
+	// reasons.
+	condition conditions.Type
+	reasons   []conditions.Reason
+}
 
-// addRequests adds entries for the first candidates to the Tunnel's annotation, as many as
-// fit. An entry replaces another one with the same zone and name. The time of each entry is
-// later than the time of any earlier request for the record, so that results cannot be
-// confused.
-func addRequests(t *v1alpha1.Tunnel, candidates []*Candidate, now time.Time) (request, error) {
-	existing, err := readRequests(t)
+// storedRequest is an entry in the annotation.
+type storedRequest struct {
+	key
+	requested metav1.Time
+	entry     any
+}
+
+// storedResult is an entry in the Tunnel's status.
+type storedResult struct {
+	key
+	requested metav1.Time
+	result    v1alpha1.AdoptionResult
+	message   string
+}
+
+// request contains when the entries of the annotation without a result were requested.
+type request struct {
+	subject *subject
+	entries map[item]metav1.Time
+}
+
+// addRequests adds entries for the first items to the Tunnel's annotation, as many as fit. An
+// entry replaces another one with the same key. The time of each entry is later than the time
+// of any earlier request for the item, so that results cannot be confused.
+func (s *subject) addRequests(t *v1alpha1.Tunnel, items []item, now time.Time) (request, error) {
+	existing, err := s.readRequests(t)
 	if err != nil {
 		return request{}, err
 	}
-	r := request{entries: map[*Candidate]v1alpha1.RecordAdoption{}}
-	size := len(t.Annotations[v1alpha1.AdoptRecordsAnnotation])
-	for _, c := range candidates {
-		entry := v1alpha1.RecordAdoption{
-			Zone: c.Zone, Name: c.Name, ID: string(c.Record.ID), Type: c.Record.Type, Content: c.Record.Content,
-			Requested: metav1.NewTime(requestTime(t, existing, c.key(), now)),
-		}
-		next := append(without(existing, c.key()), entry)
-		text, err := json.Marshal(entry)
+	r := request{subject: s, entries: map[item]metav1.Time{}}
+	size := len(t.Annotations[s.annotation])
+	for _, i := range items {
+		requested := metav1.NewTime(s.requestTime(t, existing, i.key(), now))
+		added := storedRequest{i.key(), requested, i.entry(requested)}
+		next := append(without(existing, i.key()), added)
+		text, err := json.Marshal(added.entry)
 		if err != nil {
 			return r, err
 		}
 		if size += len(text) + 1; len(next) > v1alpha1.MaxAdoptions || size > maxAnnotation {
 			break
 		}
-		existing, r.entries[c] = next, entry
+		existing, r.entries[i] = next, requested
 	}
-	text, err := json.Marshal(existing)
+	entries := make([]any, len(existing))
+	for i, e := range existing {
+		entries[i] = e.entry
+	}
+	text, err := json.Marshal(entries)
 	if err == nil && len(r.entries) > 0 {
-		metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.AdoptRecordsAnnotation, string(text))
+		metav1.SetMetaDataAnnotation(&t.ObjectMeta, s.annotation, string(text))
 	}
 	return r, err
 }
 
 // readRequests returns the entries in the Tunnel's annotation.
-func readRequests(t *v1alpha1.Tunnel) ([]v1alpha1.RecordAdoption, error) {
-	entries, err := t.RequestedAdoptions()
+func (s *subject) readRequests(t *v1alpha1.Tunnel) ([]storedRequest, error) {
+	entries, err := s.requests(t)
 	if err != nil {
-		return nil, fmt.Errorf("the annotation %s of Tunnel %s/%s is not valid: %w; remove it", v1alpha1.AdoptRecordsAnnotation, t.Namespace, t.Name, err)
+		return nil, fmt.Errorf("the annotation %s of Tunnel %s/%s is not valid: %w; remove it", s.annotation, t.Namespace, t.Name, err)
 	}
 	return entries, nil
 }
 
-func without(entries []v1alpha1.RecordAdoption, k key) []v1alpha1.RecordAdoption {
-	return slices.DeleteFunc(slices.Clone(entries), func(e v1alpha1.RecordAdoption) bool { return key{e.Zone, e.Name} == k })
+func without(entries []storedRequest, k key) []storedRequest {
+	return slices.DeleteFunc(slices.Clone(entries), func(e storedRequest) bool { return e.key == k })
 }
 
-// requestTime returns the time of a new request for the record, in whole seconds as the API
+// requestTime returns the time of a new request for the item, in whole seconds as the API
 // server stores times.
-func requestTime(t *v1alpha1.Tunnel, existing []v1alpha1.RecordAdoption, k key, now time.Time) time.Time {
+func (s *subject) requestTime(t *v1alpha1.Tunnel, existing []storedRequest, k key, now time.Time) time.Time {
 	now = now.UTC().Truncate(time.Second)
-	after := func(previous metav1.Time) {
-		if next := previous.UTC().Add(time.Second); next.After(now) {
+	after := func(other key, previous metav1.Time) {
+		if next := previous.UTC().Add(time.Second); other == k && next.After(now) {
 			now = next
 		}
 	}
 	for _, e := range existing {
-		if (key{e.Zone, e.Name}) == k {
-			after(e.Requested)
-		}
+		after(e.key, e.requested)
 	}
-	if t.Status.DNS != nil {
-		for _, e := range t.Status.DNS.Adoptions {
-			if (key{e.Zone, e.Name}) == k {
-				after(e.Requested)
-			}
-		}
+	for _, e := range s.results(t) {
+		after(e.key, e.requested)
 	}
 	return now
 }
 
-// collect moves the results in the Tunnel's status to the candidates, and returns how many
-// there were. An entry that is neither in the status nor in the annotation is lost: the
-// controller writes the result first, and removes the entry afterwards.
+// collect moves the results in the Tunnel's status to the items, and returns how many there
+// were. An entry that is neither in the status nor in the annotation is lost: the controller
+// writes the result first, and removes the entry afterwards.
 func (r request) collect(t *v1alpha1.Tunnel) (int, error) {
-	existing, err := readRequests(t)
+	existing, err := r.subject.readRequests(t)
 	if err != nil {
 		return 0, err
 	}
-	results := map[key]v1alpha1.RecordAdoptionResult{}
-	if t.Status.DNS != nil {
-		for _, result := range t.Status.DNS.Adoptions {
-			results[key{result.Zone, result.Name}] = result
-		}
+	results := map[key]storedResult{}
+	for _, result := range r.subject.results(t) {
+		results[result.key] = result
 	}
 	requested := map[key]metav1.Time{}
 	for _, e := range existing {
-		requested[key{e.Zone, e.Name}] = e.Requested
+		requested[e.key] = e.requested
 	}
 	collected := 0
-	for c, entry := range r.entries {
-		result, at := results[c.key()], requested[c.key()]
+	for i, entry := range r.entries {
+		result, at := results[i.key()], requested[i.key()]
 		switch {
-		case result.Result != "" && result.Requested.Equal(&entry.Requested):
-			c.Result, c.Message = result.Result, result.Message
-		case at.Equal(&entry.Requested):
+		case result.result != "" && result.requested.Equal(&entry):
+			i.conclude(result.result, result.message)
+		case at.Equal(&entry):
 			continue
 		default:
-			c.Message = lostMessage
+			i.conclude("", "The request is lost: another client changed the annotation "+r.subject.annotation+" of the Tunnel.")
 		}
-		delete(r.entries, c)
+		delete(r.entries, i)
 		collected++
 	}
 	return collected, nil
 }
-
-const lostMessage = "The request is lost: another client changed the annotation " + v1alpha1.AdoptRecordsAnnotation + " of the Tunnel."

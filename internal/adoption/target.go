@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
-// Target is the controller that adopts records.
+// Target is the controller that adopts records and applications.
 type Target struct {
 	Client         client.WithWatch
 	ControllerName gatewayv1.GatewayController
@@ -52,61 +53,68 @@ var ErrStillRequested = errors.New("interrupted; the requests without a result s
 // at most [v1alpha1.MaxAdoptions] at a time. After an error, candidates without a result may
 // have been requested.
 func (t Target) Adopt(ctx context.Context, candidates []*Candidate) error {
-	for _, group := range byGateway(candidates) {
-		if err := t.adoptGroup(ctx, group); err != nil {
-			return fmt.Errorf("Gateway %s: %w", group[0].gateway, err)
+	return t.adopt(ctx, records, items(candidates))
+}
+
+// AdoptApplications is like Adopt, for Cloudflare Access applications.
+func (t Target) AdoptApplications(ctx context.Context, candidates []*Application) error {
+	return t.adopt(ctx, applications, items(candidates))
+}
+
+// items returns the candidates as items.
+func items[T item](candidates []T) []item {
+	all := make([]item, len(candidates))
+	for i, c := range candidates {
+		all[i] = c
+	}
+	return all
+}
+
+func (t Target) adopt(ctx context.Context, s *subject, all []item) error {
+	for _, group := range byGateway(all) {
+		if err := t.adoptGroup(ctx, s, group); err != nil {
+			return fmt.Errorf("Gateway %s: %w", group[0].gatewayName(), err)
 		}
 	}
 	return nil
 }
 
-// adoptGroup requests the adoption of one Gateway's records, round by round.
-func (t Target) adoptGroup(ctx context.Context, group []*Candidate) error {
+// adoptGroup requests the adoption of one Gateway's items, round by round.
+func (t Target) adoptGroup(ctx context.Context, s *subject, group []item) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	// One watch for all rounds: the controller removes the entries of a round after it has
 	// written their results, and the next round can begin between the two.
-	changed := t.changes(watching, group[0].gateway)
-	for ; len(group) > 0; group = open(group) {
-		if err := t.round(ctx, group, changed); err != nil {
+	changed := t.changes(watching, group[0].gatewayName())
+	for ; len(group) > 0; group = slices.DeleteFunc(group, func(i item) bool { return !i.isOpen() }) {
+		if err := t.round(ctx, s, group, changed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// byGateway groups the candidates, in their order.
-func byGateway(candidates []*Candidate) [][]*Candidate {
-	var groups [][]*Candidate
+// byGateway groups the items, in their order.
+func byGateway(all []item) [][]item {
+	var groups [][]item
 	index := map[types.NamespacedName]int{}
-	for _, c := range candidates {
-		i, ok := index[c.gateway]
+	for _, i := range all {
+		at, ok := index[i.gatewayName()]
 		if !ok {
-			i = len(groups)
-			index[c.gateway], groups = i, append(groups, nil)
+			at = len(groups)
+			index[i.gatewayName()], groups = at, append(groups, nil)
 		}
-		groups[i] = append(groups[i], c)
+		groups[at] = append(groups[at], i)
 	}
 	return groups
 }
 
-// open returns the candidates that are neither processed nor lost.
-func open(all []*Candidate) []*Candidate {
-	var found []*Candidate
-	for _, c := range all {
-		if c.Result == "" && c.Message == "" {
-			found = append(found, c)
-		}
-	}
-	return found
-}
-
 // round requests as many adoptions as fit into the annotation of the Gateway's Tunnel, and
 // waits for the results.
-func (t Target) round(ctx context.Context, group []*Candidate, changed <-chan struct{}) error {
+func (t Target) round(ctx context.Context, s *subject, group []item, changed <-chan struct{}) error {
 	limited, cancel := context.WithTimeoutCause(ctx, t.Timeout, errTimeout)
 	defer cancel()
-	w := waiting{Target: t, gateway: group[0].gateway, changed: changed}
+	w := waiting{Target: t, subject: s, gateway: group[0].gatewayName(), changed: changed}
 	defer w.end()
 	err := w.run(limited, group)
 	switch {
@@ -136,14 +144,14 @@ func (t Target) readTunnel(ctx context.Context, gateway types.NamespacedName) (*
 
 // write adds entries to the annotation of the Gateway's Tunnel. It adds none while the
 // annotation has no space.
-func (t Target) write(ctx context.Context, group []*Candidate) (request, error) {
+func (t Target) write(ctx context.Context, s *subject, group []item) (request, error) {
 	for {
-		object, err := t.readTunnel(ctx, group[0].gateway)
+		object, err := t.readTunnel(ctx, group[0].gatewayName())
 		if err != nil {
 			return request{}, err
 		}
 		before := object.DeepCopy()
-		r, err := addRequests(object, group, time.Now())
+		r, err := s.addRequests(object, group, time.Now())
 		if err != nil || len(r.entries) == 0 {
 			return r, err
 		}
@@ -167,19 +175,19 @@ func explain(attempted string, key types.NamespacedName, err error) error {
 }
 
 // hint returns why the controller may not have processed the requests: the Gateway's
-// DNSReady condition, unless it only reports records that are not managed.
-func (t Target) hint(ctx context.Context, gateway types.NamespacedName) string {
+// condition, unless it only reports what is not managed.
+func (t Target) hint(ctx context.Context, s *subject, gateway types.NamespacedName) string {
 	const unknown = "the controller has not processed the requests yet; check that it runs, and its log"
 	g := &gatewayv1.Gateway{}
 	if err := t.Client.Get(ctx, gateway, g); err != nil {
 		return unknown
 	}
-	c := conditions.TypeDNSReady.Find(g.Status.Conditions)
+	c := s.condition.Find(g.Status.Conditions)
 	if c == nil {
-		return unknown + ". The Gateway has no condition " + conditions.TypeDNSReady.String()
+		return unknown + ". The Gateway has no condition " + s.condition.String()
 	}
-	if conditions.ReasonForbidden.Is(c) || conditions.ReasonZoneSettingsConflict.Is(c) {
-		return fmt.Sprintf("the Gateway is not %s: %s", conditions.TypeDNSReady, strings.TrimSuffix(terminal.Escape(c.Message), "."))
+	if slices.ContainsFunc(s.reasons, func(r conditions.Reason) bool { return r.Is(c) }) {
+		return fmt.Sprintf("the Gateway is not %s: %s", s.condition, strings.TrimSuffix(terminal.Escape(c.Message), "."))
 	}
 	return unknown
 }

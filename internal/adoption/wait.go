@@ -18,6 +18,7 @@ import (
 // waiting is one round's wait for results.
 type waiting struct {
 	Target
+	subject *subject
 	gateway types.NamespacedName
 	changed <-chan struct{}
 	// requested reports whether the annotation contains the requests.
@@ -30,15 +31,15 @@ type waiting struct {
 }
 
 // run requests the adoptions and waits until each request has a result or is lost.
-func (w *waiting) run(ctx context.Context, group []*Candidate) error {
+func (w *waiting) run(ctx context.Context, group []item) error {
 	w.progress = time.Now()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
-	r, err := w.write(ctx, group)
+	r, err := w.write(ctx, w.subject, group)
 	for err == nil && len(r.entries) == 0 {
-		w.show("other requests fill the annotation " + v1alpha1.AdoptRecordsAnnotation + " of the Tunnel")
+		w.show("other requests fill the annotation " + w.subject.annotation + " of the Tunnel")
 		if err = w.next(ctx, ticker.C); err == nil {
-			r, err = w.write(ctx, group)
+			r, err = w.write(ctx, w.subject, group)
 		}
 	}
 	w.requested = err == nil
@@ -95,7 +96,7 @@ func (w *waiting) collect(ctx context.Context, r request) error {
 func (w *waiting) showResults(ctx context.Context, done, total int) {
 	text := fmt.Sprintf("the controller has processed %d of %d requests", done, total)
 	if time.Since(w.progress) >= hintDelay {
-		text += ": " + w.hint(ctx, w.gateway)
+		text += ": " + w.hint(ctx, w.subject, w.gateway)
 	}
 	w.show(text)
 }
