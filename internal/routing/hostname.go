@@ -71,6 +71,9 @@ func MostSpecific[V any](hostnames map[string]V, hostname string) (string, bool)
 // HasWider reports whether the map contains another hostname that covers the
 // hostname.
 func HasWider[V any](hostnames map[string]V, hostname string) bool {
+	if len(hostnames) == 0 {
+		return false
+	}
 	for wide := range WiderHostnames(hostname) {
 		if _, ok := hostnames[wide]; ok {
 			return true

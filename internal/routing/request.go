@@ -83,6 +83,20 @@ func ParseRequest(text string) (Request, error) {
 	return r, nil
 }
 
+// AddHeader adds the header that NAME:VALUE describes. The error continues the name of an
+// input.
+func (r *Request) AddHeader(text string) error {
+	name, value, ok := strings.Cut(text, ":")
+	if name = strings.TrimSpace(name); !ok || name == "" {
+		return fmt.Errorf("must be of the form NAME:VALUE, got %q", text)
+	}
+	if r.Headers == nil {
+		r.Headers = map[string][]string{}
+	}
+	textproto.MIMEHeader(r.Headers).Add(name, strings.TrimSpace(value))
+	return nil
+}
+
 // String returns the scheme if it is http, the host, the path and the query.
 func (r Request) String() string {
 	text := r.Host + r.Path
