@@ -143,9 +143,9 @@ func TestThePlanShowsWhichRulesRequireAccess(t *testing.T) {
 	p := planOf(t, accessCluster(wildcard, "", `listenerConfigurations: [{protocolPort: "*", hostname: admin.example.com, `+required+`}]`))
 	text := printed(t, p)
 	for _, want := range []string{
-		"  #  HOSTNAME           PATH  SERVICE                                ACCESS   FROM",
-		"  0  admin.example.com  *     http://web.infra.svc.cluster.local:80  example  HTTPRoute infra/web rule 0",
-		"  1  *.example.com      *     http://web.infra.svc.cluster.local:80           HTTPRoute infra/web rule 0",
+		"  #  HOSTNAME           PATH  SERVICE                                ACCESS              FROM",
+		"  0  admin.example.com  *     http://web.infra.svc.cluster.local:80  protected: example  HTTPRoute infra/web rule 0",
+		"  1  *.example.com      *     http://web.infra.svc.cluster.local:80  open                HTTPRoute infra/web rule 0",
 		"rulesPerTunnel 2 of ",
 	} {
 		if !strings.Contains(text, want) {

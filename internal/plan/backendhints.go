@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,9 @@ type services struct {
 	objects map[types.NamespacedName]*corev1.Service
 	// names are the Services' names by namespace, and namespaces their namespaces by name.
 	names, namespaces map[string][]string
-	// hints are the suggestions by backendRef.
+	// hints are the suggestions by backendRef. mu guards them, because several requests can
+	// be explained at a time.
+	mu    sync.Mutex
 	hints map[servicePort]string
 }
 
@@ -107,6 +110,8 @@ func (s *services) ofRule(route *gateway.Route, rule int) []string {
 
 // hint returns the suggestion for a Service or port that does not exist, or "".
 func (s *services) hint(ref servicePort) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	hint, known := s.hints[ref]
 	if !known && len(s.hints) < maxSuggestions {
 		hint = s.newHint(ref)

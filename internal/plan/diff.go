@@ -36,6 +36,9 @@ type Diff struct {
 	notCompared bool
 }
 
+// IsEqual reports whether there was a configuration to compare, and it does not differ.
+func (d *Diff) IsEqual() bool { return !d.Different && !d.notCompared }
+
 // OpenAccount returns the provider for an account's tunnels.
 type OpenAccount func(ctx context.Context, from credentials.Source) (provider.Provider, error)
 
@@ -63,9 +66,11 @@ func (p *Plan) Compare(ctx context.Context, open OpenAccount) error {
 // HasChanges reports whether a push would change a tunnel, according to
 // [Plan.Compare], the manifests change a routing table, according to
 // [Plan.CompareTables], or the controller would change DNS records, according to
-// [Plan.CompareZones].
+// [Plan.CompareZones], or applications of Cloudflare Access, according to
+// [Plan.ReadApplications].
 func (p *Plan) HasChanges() bool {
-	if slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.changesRecords() }) {
+	if slices.ContainsFunc(p.Zones, func(z Zone) bool { return z.changesRecords() }) ||
+		slices.ContainsFunc(p.Accounts, func(a Account) bool { return a.changesApplications() }) {
 		return true
 	}
 	for _, g := range p.Gateways {

@@ -4,14 +4,14 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
-// WriteDiff prints what [Plan.Compare] and [Plan.CompareZones] found as text, optionally with colors.
+// WriteDiff prints what [Plan.Compare], [Plan.CompareZones] and [Plan.ReadApplications] found
+// as text, optionally with colors.
 func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	if len(p.Gateways) == 0 && len(p.terminating) == 0 {
 		_, err := fmt.Fprintln(w, terminal.Escape(p.noGatewayMessage(Style{}, p.Mistakes)))
@@ -21,16 +21,19 @@ func (p *Plan) WriteDiff(w io.Writer, color bool) error {
 	for i := range p.Gateways {
 		p.Gateways[i].writeDiff(out, color)
 	}
-	writeTerminating(out, p.terminating)
+	writeLines(out, "", terminatingLines(p.terminating))
 	p.writeZones(out, color)
+	p.writeAccounts(out, color)
 	return out.Flush()
 }
 
-// writeTerminating prints a remark about each Gateway that is being deleted.
-func writeTerminating(out io.Writer, terminating []types.NamespacedName) {
+// terminatingLines are a remark about each Gateway that is being deleted.
+func terminatingLines(terminating []types.NamespacedName) []Line {
+	var lines []Line
 	for _, name := range terminating {
-		terminal.Printf(out, "Gateway %s: The Gateway is being deleted, so the controller does not push its configuration.\n", name)
+		lines = append(lines, line("Gateway %s: The Gateway is being deleted, so the controller does not push its configuration.", name))
 	}
+	return lines
 }
 
 func (g *Gateway) writeDiff(out io.Writer, color bool) {
@@ -48,7 +51,7 @@ func (g *Gateway) writeDiff(out io.Writer, color bool) {
 			fmt.Fprint(out, terminal.EscapeLines(text))
 		}
 	}
-	if !g.Diff.Different && !g.Diff.notCompared {
+	if g.Diff.IsEqual() {
 		g.writeRemark(out, "no difference")
 	}
 }
@@ -58,27 +61,18 @@ func (g *Gateway) writeRemark(out io.Writer, text string) {
 	terminal.Printf(out, "Gateway %s/%s: %s\n", g.Namespace, g.Name, text)
 }
 
-// writeColored prints a unified diff with a color for each kind of line. The first
-// two lines are the headers. Their prefixes cannot identify them, because a removed
-// line may have the same prefix.
+// diffColors are the colors of the lines in a unified diff.
+var diffColors = map[DiffLineKind]string{
+	DiffHeader: terminal.Bold, DiffHunk: terminal.Cyan, DiffRemoved: terminal.Red, DiffAdded: terminal.Green,
+}
+
+// writeColored prints a unified diff with a color for each kind of line.
 func writeColored(out io.Writer, unified string) {
-	number := 0
-	for line := range strings.Lines(unified) {
-		color := ""
-		switch {
-		case number < 2:
-			color = terminal.Bold
-		case strings.HasPrefix(line, "@@"):
-			color = terminal.Cyan
-		case strings.HasPrefix(line, "-"):
-			color = terminal.Red
-		case strings.HasPrefix(line, "+"):
-			color = terminal.Green
+	for _, line := range DiffLines(unified) {
+		text := line.Text
+		if color := diffColors[line.Kind]; color != "" {
+			text = color + text + terminal.Reset
 		}
-		number++
-		if color != "" {
-			line = color + strings.TrimSuffix(line, "\n") + terminal.Reset + "\n"
-		}
-		fmt.Fprint(out, line)
+		fmt.Fprintln(out, text)
 	}
 }

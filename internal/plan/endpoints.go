@@ -2,7 +2,6 @@ package plan
 
 import (
 	"context"
-	"io"
 	"maps"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,7 +11,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // ReadEndpoints reads the EndpointSlices of the Services and ServiceImports to which Envoy
@@ -67,30 +65,6 @@ func (p *Plan) addEndpoints(g *Gateway, e *routing.Entry, a *Answer) {
 		if endpointSlices, ok := p.endpoints[endpointsOf(b.Backend).Source()]; ok && b.Status == 0 {
 			found := envoy.AddressesOf(b.Backend, endpointSlices)
 			a.Backends[i].Endpoints, a.Backends[i].ClusterIP = &found, envoy.ClusterIPOf(g.result.Table, e, b.Backend)
-		}
-	}
-}
-
-// writeEndpoints prints the backend's endpoints.
-func (s *Share) writeEndpoints(out io.Writer, indent string, style Style) {
-	found := s.Endpoints
-	if found == nil {
-		return
-	}
-	if s.ClusterIP != "" {
-		terminal.Printf(out, "%sEnvoy connects to the ClusterIP %s\n", indent, s.ClusterIP)
-	}
-	if len(found.Ready)+len(found.Terminating) == 0 {
-		terminal.Printf(out, "%sno endpoint is ready"+problemMark+"\n", indent)
-	}
-	for _, line := range []struct {
-		name      string
-		addresses []string
-	}{
-		{"ready endpoints", found.Ready}, {"terminating endpoints", found.Terminating}, {"endpoints that are not ready", found.Unready},
-	} {
-		if len(line.addresses) > 0 {
-			terminal.Printf(out, "%s%s: %s\n", indent, line.name, style.abbreviate(line.addresses))
 		}
 	}
 }

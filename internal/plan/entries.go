@@ -3,11 +3,9 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
@@ -19,6 +17,8 @@ type TableEntry struct {
 	Entry
 	// Action describes what happens to a matching request.
 	Action string `json:"action"`
+	// Backends are the backends in the Action.
+	Backends []ActionBackend `json:"backends,omitempty"`
 	// Failure is why the entry returns an error; empty if it does not.
 	Failure string `json:"failure,omitempty"`
 	// Access is the Cloudflare Access token that requests for the hostname must have;
@@ -28,14 +28,14 @@ type TableEntry struct {
 	OriginRequest *v1alpha1.OriginRequest `json:"originRequest,omitempty"`
 }
 
-// newTableEntries returns the entries in a table that Envoy serves, and an empty list
-// for another data plane or without a table.
-func newTableEntries(r *gateway.Result) []TableEntry {
+// newTableEntries returns the entries in the table that requests can reach, and an empty
+// list without a table.
+func newTableEntries(t *routing.Table) []TableEntry {
 	entries := []TableEntry{}
-	if r.DataPlane != v1alpha1.DataPlaneEnvoy || r.Table == nil {
+	if t == nil {
 		return entries
 	}
-	for _, row := range tableRows(r.Table) {
+	for _, row := range tableRows(t) {
 		if row.isEntry {
 			entries = append(entries, row.TableEntry)
 		}
@@ -43,10 +43,10 @@ func newTableEntries(r *gateway.Result) []TableEntry {
 	return entries
 }
 
-// tableRow is an entry, or a hostname that nothing serves.
+// tableRow is an entry, or a hostname that nothing serves or that is closed.
 type tableRow struct {
 	TableEntry
-	isEntry bool
+	isEntry, isClosed bool
 }
 
 // tableRows returns a table's rows: for each hostname, the narrowest first, the entries
@@ -65,6 +65,12 @@ func tableRows(t *routing.Table) []tableRow {
 	}
 	var rows []tableRow
 	for _, host := range t.Hosts() {
+		if host.Access.IsClosed() {
+			rows = append(rows, tableRow{TableEntry: TableEntry{
+				Entry: Entry{Hostname: host.Hostname, Match: "every path"}, Action: "status 403",
+			}, isClosed: true})
+			continue
+		}
 		access := ingress.RenderAccess(host.Access)
 		if len(host.Entries) == 0 {
 			rows = append(rows, tableRow{TableEntry: TableEntry{
@@ -81,55 +87,15 @@ func tableRows(t *routing.Table) []tableRow {
 }
 
 func newTableRow(e *routing.Entry, hostname string, access *provider.AccessSettings, clusterDomain string) tableRow {
+	action := newAction(e.Action, clusterDomain)
 	row := tableRow{isEntry: true, TableEntry: TableEntry{
-		Entry: newEntry(e), Action: describeAction(e.Action, clusterDomain), Access: access, OriginRequest: e.OriginRequest,
+		Entry: newEntry(e), Action: action.String(), Backends: action.Backends, Access: access, OriginRequest: e.OriginRequest,
 	}}
 	row.Hostname = hostname
 	if e.Action.Problem != nil {
 		row.Failure = e.Action.Problem.Cause
 	}
 	return row
-}
-
-// describeAction describes an action for every request, for example "http://a:80 (weight
-// 90), http://b:80 (weight 10); request timeout 10s".
-func describeAction(a *routing.Action, clusterDomain string) string {
-	var parts []string
-	switch {
-	case a.Forward != nil:
-		parts = append(parts, describeBackends(a.Forward.Backends, clusterDomain))
-		parts = append(parts, requestChanges(a.Forward.Filters, describePathChange, clusterDomain)...)
-		parts = append(parts, policies(a.Forward)...)
-	case a.Redirect != nil:
-		parts = append(parts, describeRedirect(a.Redirect))
-	default:
-		parts = append(parts, fmt.Sprintf("status %d", a.Status))
-	}
-	parts = append(parts, headerChanges("response", a.Response)...)
-	if a.CORS != nil {
-		parts = append(parts, describeCORS(a.CORS))
-	}
-	return strings.Join(parts, "; ")
-}
-
-func describeBackends(backends []routing.WeightedBackend, clusterDomain string) string {
-	all := make([]string, len(backends))
-	for i, b := range backends {
-		all[i] = b.Backend.Describe(clusterDomain)
-		if b.Status != 0 {
-			all[i] = fmt.Sprintf("status %d", b.Status)
-		}
-		var details []string
-		if len(backends) > 1 {
-			details = append(details, fmt.Sprintf("weight %d", b.Weight))
-		}
-		details = append(details, requestChanges(b.Filters, describePathChange, clusterDomain)...)
-		details = append(details, headerChanges("response", b.Response)...)
-		if len(details) > 0 {
-			all[i] += fmt.Sprintf(" (%s)", strings.Join(details, "; "))
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 func describePathChange(c *routing.PathChange) string {
@@ -173,10 +139,10 @@ func describeCORS(c *routing.CORS) string {
 }
 
 // writeEntries prints the entries that Envoy serves. It prints the column ACCESS only if a
-// hostname requires a token.
+// hostname requires something.
 func (g *Gateway) writeEntries(out *terminal.Columns) {
 	rows := tableRows(g.result.Table)
-	protected := slices.ContainsFunc(rows, func(r tableRow) bool { return r.Access != nil })
+	protected := g.requiresAccess()
 	if protected {
 		fmt.Fprintln(out, "  #\tHOSTNAME\tMATCH\tACTION\tACCESS\tFROM"+rowMark)
 	} else {
@@ -186,11 +152,7 @@ func (g *Gateway) writeEntries(out *terminal.Columns) {
 		row := &rows[i]
 		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(row.Hostname), row.matchWithScheme(), row.Action)
 		if protected {
-			team := ""
-			if row.Access != nil {
-				team = row.Access.TeamName
-			}
-			terminal.Printf(out, "%s\t", team)
+			terminal.Printf(out, "%s\t", g.accessText(row.Hostname))
 		}
 		terminal.Printf(out, "%s"+terminal.MarkRow(row.Failure != "")+"\n", row.source())
 	}
@@ -200,6 +162,8 @@ func (g *Gateway) writeEntries(out *terminal.Columns) {
 // source describes where a row comes from, and why it returns an error.
 func (r *tableRow) source() string {
 	switch {
+	case r.isClosed:
+		return "closed hostname"
 	case !r.isEntry:
 		return "no route"
 	case r.Failure != "":

@@ -45,7 +45,8 @@ func TestJSONContainsTheDataPlaneAndItsEntries(t *testing.T) {
 	first := g["entries"].([]any)[0].(map[string]any)
 	want := map[string]any{
 		"hostname": "admin.example.com", "match": "PathPrefix /headless", "action": "http://pods.infra.svc.cluster.local:80",
-		"route": map[string]any{"kind": "HTTPRoute", "namespace": "infra", "name": "all"}, "rule": 2.0, "matchIndex": 0.0,
+		"backends": []any{map[string]any{"backend": "http://pods.infra.svc.cluster.local:80", "weight": 1.0}},
+		"route":    map[string]any{"kind": "HTTPRoute", "namespace": "infra", "name": "all"}, "rule": 2.0, "matchIndex": 0.0,
 		"access": map[string]any{"required": true, "teamName": "example", "audTag": []any{"tag"}},
 	}
 	if diff := cmp.Diff(want, first); g["dataPlane"] != "Envoy" || diff != "" {

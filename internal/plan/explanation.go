@@ -47,8 +47,14 @@ type Trace struct {
 	// case or the dot at the end of its host, the most specific first; empty if the
 	// form does not matter.
 	MissedHostnames []string `json:"missedHostnames,omitempty"`
+	// Access is what the hostname requires; nil if it is simply open.
+	Access *HostnameAccess `json:"access,omitempty"`
 	// Answer is what happens to the request; nil if the Gateway is not accepted.
 	Answer *Answer `json:"answer"`
+	// Attempts are the entries for the host in the order in which they are tried: those
+	// before the answer, the answer, and the Shadowed ones. Without an answer, they are every
+	// entry for the host. The list is empty if the data plane refuses the request before.
+	Attempts []Attempt `json:"attempts,omitempty"`
 	// Shadowed are the request's other matches, the next in precedence first.
 	Shadowed []ShadowedMatch `json:"shadowed"`
 	// Unserved are the routes that match the request, but that the Gateway does not
@@ -63,6 +69,9 @@ type Trace struct {
 	// Problem explains why the controller does not push the configuration, or pushes it
 	// to another tunnel than the one in the settings; empty if there is none.
 	Problem string `json:"problem,omitempty"`
+
+	// openAccess describes what the hostname requires if Access is nil.
+	openAccess string
 }
 
 // Rejection explains why a Gateway is not accepted.
@@ -177,6 +186,9 @@ func (p *Plan) Explain(request routing.Request) *Explanation {
 	}
 	e.Detached = p.detachedRoutes(request.Hostname(), e.Traces)
 	e.Unknown = p.undecided.unknown(len(e.Traces) > 0, func(namespace string) bool { return namespaces[namespace] })
+	e.Unknown = append(e.Unknown, p.unreadPolicies(func(namespace, name string) bool {
+		return slices.ContainsFunc(e.Traces, func(t Trace) bool { return t.Namespace == namespace && t.Name == name })
+	})...)
 	e.Reported = p.reportedFor(request.Hostname())
 	return e
 }
@@ -191,6 +203,9 @@ func (g *Gateway) refusal(request routing.Request, problem error) *Outcome {
 	if problem != nil {
 		return &Outcome{Status: http.StatusBadRequest, Failure: problem.Error()}
 	}
+	if t := g.result.Table; t != nil && t.Access.IsClosed(request.Host) {
+		return &Outcome{Status: http.StatusForbidden, Failure: "the hostname must be protected by Cloudflare Access, and is closed until it is"}
+	}
 	return nil
 }
 
@@ -200,7 +215,7 @@ func (t *Trace) refuse(outcome *Outcome) {
 		return
 	}
 	t.Answer = &Answer{Outcome: *outcome, Via: []Attachment{}}
-	t.Shadowed, t.Unserved, t.Others = []ShadowedMatch{}, []UnservedRoute{}, []OtherRoute{}
+	t.Attempts, t.Shadowed, t.Unserved, t.Others = nil, []ShadowedMatch{}, []UnservedRoute{}, []OtherRoute{}
 }
 
 // trace converts the trace for a request through this Gateway.
@@ -218,6 +233,8 @@ func (g *Gateway) trace(found *gateway.Trace, capabilities routing.Capabilities)
 	}
 	if g.result.Table != nil {
 		t.Answer = newAnswer(found, g.result.Table, capabilities)
+		t.setAccess(g, found.Request.Hostname())
+		t.Attempts = newAttempts(g.result.Table, found)
 	}
 	for _, shadowed := range found.Shadowed {
 		t.Shadowed = append(t.Shadowed, ShadowedMatch{Entry: newEntry(shadowed.Entry), Reason: shadowed.Reason})

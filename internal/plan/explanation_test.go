@@ -47,6 +47,25 @@ func TestExplanationsMatchTheGoldenFile(t *testing.T) {
 	compareGolden(t, "testdata/why.txt", got.String())
 }
 
+// A wide style prints the entries that are tried before the answer.
+func TestWideExplanationHasMismatches(t *testing.T) {
+	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)
+	var got bytes.Buffer
+	if err := p.Explain(routing.Request{Host: "shop.example.com", Path: "/cart/1"}).WriteTable(&got, plan.Style{Wide: true}); err != nil {
+		t.Fatal(err)
+	}
+	want := `
+Entries that are tried before and do not match:
+  HTTPRoute team/shopping rule 0 match 0 (shop.example.com, Exact /named): the path is /cart/1, not /named
+  HTTPRoute team/shop rule 0 match 0 (shop.example.com, Exact /cart): the path is /cart/1, not /cart
+  HTTPRoute team/younger rule 0 match 0 (shop.example.com, Exact /cart): the path is /cart/1, not /cart
+Shadowed matches, next in precedence first:
+`
+	if !strings.Contains(got.String(), want) {
+		t.Errorf("got:\n%s\nwant the lines:%s", got.String(), want)
+	}
+}
+
 // The JSON encoding has the same content as the text, and empty lists instead of null.
 func TestExplanationInJSON(t *testing.T) {
 	p := buildPlan(t, read(t, "", "testdata/why.yaml"), now)

@@ -13,6 +13,7 @@ import (
 // names a hostname that another listener claims or that no listener has, no object has a mistake, and, after
 // [Plan.CompareZones], no hostname has a conflicting record or conflicting settings, no
 // zone or no edge certificate. It does not consider rules that no request reaches. It
+// ignores applications of Cloudflare Access that the controller is still to create. It
 // returns false if the plan has no Gateway and no reported status, because this results in
 // no conditions. A status in the cluster must be about the present version of its object.
 func (p *Plan) Healthy() bool {
@@ -32,7 +33,7 @@ func (p *Plan) Healthy() bool {
 		}
 	}
 	for _, status := range p.Statuses {
-		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstUnexpected(c) != nil }) {
+		if slices.ContainsFunc(status.conditions, func(c []metav1.Condition) bool { return firstProblem(status.Kind, c) != nil }) {
 			return false
 		}
 	}
@@ -48,4 +49,11 @@ func firstUnexpected(list []metav1.Condition) *metav1.Condition {
 		}
 	}
 	return nil
+}
+
+// firstProblem returns the first condition of an object that does not have its expected
+// status, or nil. It ignores a condition which only says that applications of Cloudflare
+// Access are outstanding.
+func firstProblem(kind string, list []metav1.Condition) *metav1.Condition {
+	return firstUnexpected(slices.DeleteFunc(slices.Clone(list), func(c metav1.Condition) bool { return isPendingAccess(kind, &c) }))
 }

@@ -100,19 +100,12 @@ func retries(r *routing.Retry) string {
 }
 
 func newShares(backends []routing.WeightedBackend, entry *routing.Entry, request routing.Request, clusterDomain string) []Share {
-	var total int64
-	for _, b := range backends {
-		total += int64(b.Weight)
-	}
 	shares := make([]Share, len(backends))
 	for i, b := range backends {
-		shares[i] = Share{Backend: b.Backend.Describe(clusterDomain), Percent: int(int64(b.Weight) * 100 / total)}
-		if b.Status != 0 {
-			shares[i].Backend = fmt.Sprintf("status %d", b.Status)
-		}
+		shares[i] = Share{Backend: describeBackend(b, clusterDomain), Percent: percent(b.Weight, backends)}
 		shares[i].Changes = append(requestChanges(b.Filters, changedPath(entry, request), clusterDomain), headerChanges("response", b.Response)...)
 		if tls := b.Backend.TLS; tls != nil {
-			shares[i].Changes = append(shares[i].Changes, fmt.Sprintf("TLS for %s by BackendTLSPolicy %s", tls.Hostname, tls.Policy))
+			shares[i].Changes = append(shares[i].Changes, describeTLS(tls))
 		}
 	}
 	return shares

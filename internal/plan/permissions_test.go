@@ -222,7 +222,7 @@ func TestPermissionsOfATeam(t *testing.T) {
 func TestAPlanWithAllPermissionsReadsNoSingleObject(t *testing.T) {
 	var lists []string
 	for _, kind := range []string{
-		"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "TunnelConfiguration",
+		"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "TunnelConfiguration", "AccessPolicy",
 		"Namespace", "Service", "ServiceImport",
 	} {
 		lists = append(lists, "list "+kind)

@@ -40,6 +40,8 @@ type Plan struct {
 	WhatIf *WhatIf `json:"whatIf,omitempty"`
 	// Zones are what [Plan.CompareZones] found; nil if no zone was compared.
 	Zones []Zone `json:"zones,omitempty"`
+	// Accounts are what [Plan.ReadApplications] found; nil if no applications were read.
+	Accounts []Account `json:"accounts,omitempty"`
 	// Unknown says what the plan does not know, because the user may not read it. Each text
 	// continues "It is not known".
 	Unknown []string `json:"unknown,omitempty"`
@@ -62,9 +64,13 @@ type Plan struct {
 	// has removed Gateways.
 	records  []recordGateway
 	selected bool
+	// applications are all Gateways as far as applications of Cloudflare Access are
+	// concerned; nil if no GatewayClass manages any.
+	applications []accessGateway
 	// detached are the routes with a missing parent.
 	detached   []DetachedRoute
 	tunnels    *tunnels
+	origin     *origin
 	dataPlanes routing.DataPlanes
 	envoy      *envoyOutput // for the only Gateway, after RenderEnvoy
 	// endpoints are the EndpointSlices that ReadEndpoints has read, by Service or
@@ -84,6 +90,9 @@ type Options struct {
 	// Account is the default account with its API token. If it is empty, the plan
 	// assumes that each Tunnel's account is the desired one.
 	Account credentials.Default
+	// Applications are what [Plan.ReadApplications] has read of the same source; nil if
+	// nothing was read.
+	Applications *ReadApplications
 }
 
 // Gateway is the effective hostname table of one Gateway, with the tunnel
@@ -98,9 +107,14 @@ type Gateway struct {
 	DataPlane v1alpha1.DataPlane `json:"dataPlane"`
 	// DataPlaneChange is nil if the data plane does not change.
 	DataPlaneChange *DataPlaneChange `json:"dataPlaneChange,omitempty"`
-	// Entries are the routing table entries that Envoy serves, by hostname; empty with
-	// IngressRules, for which Config contains the rules.
+	// Entries are the routing table entries that requests can reach, by hostname, in the
+	// order in which they are tried.
 	Entries []TableEntry `json:"entries"`
+	// Shadowed are the entries that no request for their hostname reaches.
+	Shadowed []ShadowedEntry `json:"shadowed"`
+	// Access is what requests for the hostnames of the table require, the narrowest first,
+	// without the hostnames that are simply open.
+	Access []HostnameAccess `json:"access"`
 	// Config is the configuration that the controller would push; nil if the Gateway
 	// is not accepted.
 	Config *provider.Configuration `json:"config"`
@@ -128,24 +142,12 @@ type Gateway struct {
 	services          *services
 	hostnames         map[gateway.Owner][]string // by the listeners' owner, after hostnamesOf
 	unservedHostnames []unservedHostname
-	sharedHostnames   string                 // message about hostnames that other Gateways serve too
-	reported          map[gateway.Owner]bool // objects whose statuses depend on the Gateway
-}
-
-// Listener is a row in the hostname table. Listeners from ListenerSets that are not
-// allowed come last.
-type Listener struct {
-	Owner          Owner  `json:"owner"`
-	Name           string `json:"name"`
-	Hostname       string `json:"hostname"`
-	Port           int32  `json:"port"`
-	Protocol       string `json:"protocol"`
-	Accepted       bool   `json:"accepted"`
-	Conflicted     bool   `json:"conflicted"`
-	ResolvedRefs   bool   `json:"resolvedRefs"`
-	Programmed     bool   `json:"programmed"`
-	Reason         string `json:"reason"`
-	AttachedRoutes int32  `json:"attachedRoutes"`
+	sharedHostnames   string // message about hostnames that other Gateways serve too
+	// accessPolicyProblems are the problems of AccessPolicies that no hostname has.
+	// applicationsRead reports whether the account's applications were read.
+	accessPolicyProblems []Problem
+	applicationsRead     bool
+	reported             map[gateway.Owner]bool // objects whose statuses depend on the Gateway
 }
 
 // Warning is a problem with an accepted Gateway that no condition reports.
@@ -205,6 +207,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		return nil, err
 	}
 	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, WhatIf: newWhatIf(o), dataPlanes: o.DataPlanes, undecided: undecided}
+	plan.origin = &origin{source: source, options: o, now: now}
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}
@@ -216,8 +219,12 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 	plan.findUnservedHostnames()
 	plan.sortMistakes()
 	plan.Statuses = statuses.sorted()
-	plan.records = plan.newRecordGateways()
+	plan.records, plan.applications = plan.newRecordGateways(), plan.newAccessGateways()
+	if o.Applications != nil {
+		plan.Accounts = o.Applications.accounts
+	}
 	plan.Reported, plan.Unknown = undecided.reportedStatuses(), undecided.unknown(len(plan.Gateways) > 0, everywhere)
+	plan.Unknown = append(plan.Unknown, plan.unreadPolicies(func(string, string) bool { return true })...)
 	return plan, nil
 }
 
@@ -245,7 +252,10 @@ func (p *Plan) decide(ctx context.Context, source *state.Source, o Options, s *s
 			continue
 		}
 		loaded.Snapshot.Now, loaded.Snapshot.Conflicts = now, conflicts
+		known, isRead := o.Applications.of(key.NamespacedName)
+		loaded.Snapshot.Access = known
 		g := newGateway(loaded, p.tunnels, o)
+		g.applicationsRead = isRead
 		g.services = services
 		hostnames.Set(key.NamespacedName, g.result.Hostnames())
 		p.Gateways = append(p.Gateways, g)
@@ -307,7 +317,9 @@ func newGateway(loaded *state.Loaded, t *tunnels, o Options) Gateway {
 		AttachedListenerSets: result.AttachedListenerSets(),
 		Listeners:            []Listener{},
 		DataPlane:            result.DataPlane,
-		Entries:              newTableEntries(result),
+		Entries:              newTableEntries(result.Table),
+		Shadowed:             newShadowedEntries(result.Table),
+		Access:               newAccess(result),
 		Config:               plane.Configuration,
 		Warnings:             newWarnings(result.Warnings),
 		Limits:               newLimits(result.Usage),
@@ -331,6 +343,7 @@ func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
 	g.reportedOutcome = g.decision.Outcome(g.facts.Object, g.outcome, decision.Evidence{Shared: hostnames.Shared(key.NamespacedName)})
 	report := g.result.Report(g.reportedOutcome)
 	g.reported = s.addGateway(key, report)
+	g.accessPolicyProblems = newAccessPolicyProblems(report)
 	if c := conditions.TypeHostnameShared.Find(report.Gateway.Conditions); c != nil {
 		g.sharedHostnames = c.Message
 	}
@@ -339,50 +352,4 @@ func (g *Gateway) report(hostnames *gateway.Hostnames, s *statuses) {
 		g.Listeners = append(g.Listeners, newListener(l, byListener[l.Owner][l.Spec.Name]))
 	}
 	g.DataPlaneChange = newDataPlaneChange(g)
-}
-
-// listenerConditions returns the conditions for all listeners in the report by their
-// owners.
-func listenerConditions(key gateway.Owner, report gateway.Report) map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition {
-	byListener := map[gateway.Owner]map[gatewayv1.SectionName][]metav1.Condition{key: {}}
-	for _, l := range report.Gateway.Listeners {
-		byListener[key][l.Name] = l.Conditions
-	}
-	for _, set := range report.ListenerSets {
-		owner := gateway.Owner{Kind: gateway.KindListenerSet, NamespacedName: set.NamespacedName}
-		byListener[owner] = map[gatewayv1.SectionName][]metav1.Condition{}
-		for _, entry := range set.Status.Listeners {
-			byListener[owner][entry.Name] = entry.Conditions
-		}
-	}
-	return byListener
-}
-
-// resultListeners returns the listeners in the order in which the hostname table shows
-// them.
-func (g *Gateway) resultListeners() []*gateway.Listener {
-	return slices.Concat(g.result.Listeners, g.result.NotAllowedListeners())
-}
-
-// newListener returns a row for the hostname table.
-func newListener(l *gateway.Listener, list []metav1.Condition) Listener {
-	listener := Listener{
-		Owner:    newOwner(l.Owner),
-		Name:     string(l.Spec.Name),
-		Hostname: l.Hostname(),
-		Port:     l.Spec.Port,
-		Protocol: string(l.Spec.Protocol),
-
-		Accepted:       conditions.TypeAccepted.IsTrue(list),
-		Conflicted:     conditions.TypeConflicted.IsTrue(list),
-		ResolvedRefs:   conditions.TypeResolvedRefs.IsTrue(list),
-		Programmed:     conditions.TypeProgrammed.IsTrue(list),
-		AttachedRoutes: l.AttachedRoutes,
-	}
-	if c := firstUnexpected(list); c != nil {
-		listener.Reason = c.Reason
-	} else if l.Rejected != nil {
-		listener.Reason = l.Rejected.Reason.String() // its ListenerSet is not allowed, so it has no conditions
-	}
-	return listener
 }

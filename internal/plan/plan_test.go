@@ -153,17 +153,20 @@ func TestJSONHasExactlyTheDocumentedKeys(t *testing.T) {
 	got := map[string][]string{}
 	jsonKeys("", any(decoded(t, planOf(t, shared, rejected, teams, detached))), got)
 	want := map[string][]string{
-		"":                              {"gateways", "mistakes", "statuses"},
-		".mistakes[]":                   {"message", "object"},
-		".mistakes[].object":            {"kind", "name", "namespace"},
-		".gateways[]":                   {"attachedListenerSets", "config", "dataPlane", "entries", "limits", "listeners", "name", "namespace", "tenants", "warnings"},
-		".gateways[].limits[]":          {"hostname", "limit", "name", "tenant", "used"},
-		".gateways[].tenants[]":         {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
-		".gateways[].listeners[]":       {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
-		".gateways[].listeners[].owner": {"kind", "name", "namespace"},
-		".gateways[].config":            {"ingress"},
-		".gateways[].config.ingress[]":  {"hostname", "path", "service"},
-		".statuses[]":                   {"apiVersion", "kind", "name", "namespace", "status"},
+		"":                                 {"gateways", "mistakes", "statuses"},
+		".mistakes[]":                      {"message", "object"},
+		".mistakes[].object":               {"kind", "name", "namespace"},
+		".gateways[]":                      {"access", "attachedListenerSets", "config", "dataPlane", "entries", "limits", "listeners", "name", "namespace", "shadowed", "tenants", "warnings"},
+		".gateways[].entries[]":            {"action", "backends", "hostname", "match", "matchIndex", "route", "rule"},
+		".gateways[].entries[].backends[]": {"backend", "weight"},
+		".gateways[].entries[].route":      {"kind", "name", "namespace"},
+		".gateways[].limits[]":             {"hostname", "limit", "name", "tenant", "used"},
+		".gateways[].tenants[]":            {"instructions", "labeled", "listeners", "name", "refusedListeners", "refusedRoutes", "rules"},
+		".gateways[].listeners[]":          {"accepted", "attachedRoutes", "conflicted", "hostname", "name", "owner", "port", "programmed", "protocol", "reason", "resolvedRefs"},
+		".gateways[].listeners[].owner":    {"kind", "name", "namespace"},
+		".gateways[].config":               {"ingress"},
+		".gateways[].config.ingress[]":     {"hostname", "path", "service"},
+		".statuses[]":                      {"apiVersion", "kind", "name", "namespace", "status"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("keys differ (-want +got):\n%s", diff)
@@ -179,7 +182,7 @@ metadata: {name: g}
 spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, protocol: HTTP}]}
 `))
 	want := map[string]any{
-		"namespace": "default", "name": "g", "attachedListenerSets": 0.0, "dataPlane": "IngressRules", "entries": []any{},
+		"namespace": "default", "name": "g", "attachedListenerSets": 0.0, "dataPlane": "IngressRules", "entries": []any{}, "shadowed": []any{}, "access": []any{},
 		"listeners": []any{map[string]any{
 			"owner": map[string]any{"kind": "Gateway", "namespace": "default", "name": "g"},
 			"name":  "a", "hostname": "", "port": 80.0, "protocol": "HTTP",

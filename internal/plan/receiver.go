@@ -27,6 +27,9 @@ type Receiver struct {
 	// Hash is the hash of the configuration that follows from the objects; empty if the
 	// Gateway is not accepted.
 	Hash string
+	// DependsOnApplications reports whether the configuration contains the AUD tags of
+	// managed applications, which the plan does not know.
+	DependsOnApplications bool
 	// RunsConnectors reports whether the controller runs the connectors.
 	RunsConnectors bool
 	// DNSMode is dns.mode of the GatewayClass, if the controller considers the host's
@@ -48,7 +51,8 @@ func (p *Plan) Receivers(request routing.Request) []Receiver {
 func (p *Plan) receiver(g *Gateway, t Trace, request routing.Request) Receiver {
 	r := Receiver{
 		Trace: t, DataPlane: g.DataPlane, Tunnel: p.tunnelOf(g), Hash: g.decision.Plane(g.facts.Object).Hash,
-		RunsConnectors: g.decision.Settings() == nil || g.decision.Settings().RunsConnectors(), DNSMode: v1alpha1.DNSOff,
+		DependsOnApplications: len(g.result.Demanded.Demands) > 0,
+		RunsConnectors:        g.decision.Settings() == nil || g.decision.Settings().RunsConnectors(), DNSMode: v1alpha1.DNSOff,
 	}
 	if t.Answer != nil && t.Answer.Entry != nil {
 		received, _ := request.For(p.dataPlanes[g.DataPlane]) // an error results in no entry

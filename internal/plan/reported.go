@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // ReportedStatus is what the cluster says about an object of a Gateway about which no
@@ -234,18 +232,13 @@ func (r *ReportedStatus) describeConditions() string {
 	return text
 }
 
-// writeReported prints the statuses below a heading.
-func writeReported(out io.Writer, reported []ReportedStatus) {
+// reportedStep has the statuses in the cluster.
+func reportedStep(reported []ReportedStatus) Step {
+	s := Step{Kind: StepReported, Title: "Statuses in the cluster, where a decision is not possible:"}
 	for i := range reported {
-		mark := ""
-		if i == 0 {
-			fmt.Fprintln(out, "Statuses in the cluster, where a decision is not possible:")
-		}
-		if !reported[i].Healthy() {
-			mark = problemMark
-		}
-		terminal.Printf(out, "  %s"+mark+"\n", &reported[i])
+		s.Lines = append(s.Lines, Line{Text: reported[i].String(), Problem: !reported[i].Healthy()})
 	}
+	return s
 }
 
 // reportedFor returns the statuses of objects that can be for the host.
@@ -265,5 +258,5 @@ func (e *Explanation) isReported() bool {
 
 // isIncomplete reports whether objects that the user may not read can change the plan.
 func (p *Plan) isIncomplete() bool {
-	return p.undecided.source.Incomplete(competitors...) || len(p.undecided.undecidedGateways()) > 0
+	return p.undecided != nil && (p.undecided.source.Incomplete(competitors...) || len(p.undecided.undecidedGateways()) > 0)
 }

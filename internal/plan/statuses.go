@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/gateway-api/pkg/consts"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
@@ -30,33 +31,26 @@ type statuses struct {
 	reported map[gateway.Owner]bool
 }
 
-const (
-	kindGatewayClass = "GatewayClass"
-	apiVersion       = "gateway.networking.k8s.io/v1"
-)
+const kindGatewayClass = "GatewayClass"
+
+// apiVersionOf returns the API version of a kind that has a status.
+func apiVersionOf(kind string) string {
+	if kind == gateway.KindAccessPolicy {
+		return v1alpha1.GroupVersion.String()
+	}
+	return gatewayv1.GroupVersion.String()
+}
 
 // newStatuses copies the source's objects that have a status, and sets the statuses of
 // the GatewayClasses whose settings the user may read.
 func newStatuses(ctx context.Context, source *state.Source, o gateway.Options, u *undecided) (*statuses, error) {
 	s := &statuses{options: o, objects: map[gateway.Owner]client.Object{}, reported: map[gateway.Owner]bool{}}
 	for _, object := range source.Objects {
-		id := gateway.Owner{NamespacedName: client.ObjectKeyFromObject(object)}
-		switch object.(type) {
-		case *gatewayv1.Gateway:
-			id.Kind = gateway.KindGateway
-		case *gatewayv1.ListenerSet:
-			id.Kind = gateway.KindListenerSet
-		case *gatewayv1.HTTPRoute:
-			id.Kind = gateway.KindHTTPRoute
-		case *gatewayv1.GRPCRoute:
-			id.Kind = gateway.KindGRPCRoute
-		case *gatewayv1.BackendTLSPolicy:
-			id.Kind = gateway.KindBackendTLSPolicy
-		case *gatewayv1.GatewayClass:
-			id.Kind = kindGatewayClass
-		default:
+		kind := kindWithStatus(object)
+		if kind == "" {
 			continue
 		}
+		id := gateway.Owner{Kind: kind, NamespacedName: client.ObjectKeyFromObject(object)}
 		s.objects[id] = object.DeepCopyObject().(client.Object)
 	}
 	for id, object := range s.objects {
@@ -67,6 +61,29 @@ func newStatuses(ctx context.Context, source *state.Source, o gateway.Options, u
 		}
 	}
 	return s, nil
+}
+
+// kindWithStatus returns the object's kind, or "" if the controller reports no status on
+// objects of its kind.
+func kindWithStatus(object client.Object) string {
+	switch object.(type) {
+	case *gatewayv1.Gateway:
+		return gateway.KindGateway
+	case *gatewayv1.ListenerSet:
+		return gateway.KindListenerSet
+	case *gatewayv1.HTTPRoute:
+		return gateway.KindHTTPRoute
+	case *gatewayv1.GRPCRoute:
+		return gateway.KindGRPCRoute
+	case *gatewayv1.BackendTLSPolicy:
+		return gateway.KindBackendTLSPolicy
+	case *v1alpha1.AccessPolicy:
+		return gateway.KindAccessPolicy
+	case *gatewayv1.GatewayClass:
+		return kindGatewayClass
+	default:
+		return ""
+	}
 }
 
 // setClassStatus sets the status of one of the controller's GatewayClasses. It assumes
@@ -126,8 +143,22 @@ func (s *statuses) addAttached(report gateway.Report) map[gateway.Owner]bool {
 			changed[id] = true
 		}
 	}
+	s.addAccessPolicies(report, changed)
 	maps.Copy(s.reported, changed)
 	return changed
+}
+
+// addAccessPolicies merges the statuses of AccessPolicies in a report, and adds the changed
+// ones.
+func (s *statuses) addAccessPolicies(report gateway.Report, changed map[gateway.Owner]bool) {
+	for _, wanted := range report.AccessPolicies {
+		id := gateway.Owner{Kind: gateway.KindAccessPolicy, NamespacedName: wanted.NamespacedName}
+		policy := s.objects[id].(*v1alpha1.AccessPolicy)
+		ancestors, isChanged := status.MergeAccessPolicy(policy.Status.Ancestors, wanted, report.Owners, s.options.ControllerName, unsetTime)
+		if policy.Status.Ancestors = ancestors; isChanged || len(wanted.Ancestors) > 0 {
+			changed[id] = true
+		}
+	}
 }
 
 // changedRoutes returns the route statuses that a report changes, without changing the
@@ -158,7 +189,7 @@ func (s *statuses) sorted() []Status {
 	for id := range s.reported {
 		value, conditions := s.statusOf(s.objects[id])
 		all = append(all, Status{
-			APIVersion: apiVersion, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+			APIVersion: apiVersionOf(id.Kind), Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
 			Status: value, conditions: conditions,
 		})
 	}
@@ -187,13 +218,9 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 		}
 		return o.Status, conditions
 	case *gatewayv1.BackendTLSPolicy:
-		var conditions [][]metav1.Condition
-		for _, entry := range o.Status.Ancestors {
-			if entry.ControllerName == s.options.ControllerName {
-				conditions = append(conditions, entry.Conditions)
-			}
-		}
-		return o.Status, conditions
+		return o.Status, s.conditionsOf(o.Status)
+	case *v1alpha1.AccessPolicy:
+		return o.Status, s.conditionsOf(o.Status)
 	default:
 		_, route, _ := gateway.CommonRoute(object)
 		var conditions [][]metav1.Condition
@@ -204,4 +231,16 @@ func (s *statuses) statusOf(object client.Object) (any, [][]metav1.Condition) {
 		}
 		return route, conditions
 	}
+}
+
+// conditionsOf returns the lists of conditions of the controller's entries in a policy's
+// status.
+func (s *statuses) conditionsOf(policy gatewayv1.PolicyStatus) [][]metav1.Condition {
+	var conditions [][]metav1.Condition
+	for _, entry := range policy.Ancestors {
+		if entry.ControllerName == s.options.ControllerName {
+			conditions = append(conditions, entry.Conditions)
+		}
+	}
+	return conditions
 }

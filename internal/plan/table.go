@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -28,9 +27,11 @@ func (p *Plan) WriteTable(w io.Writer, style Style) error {
 		}
 		p.Gateways[i].write(out, style)
 	}
-	writeTerminating(out, p.terminating)
-	writeReported(out, p.Reported)
-	writeUnknown(out, p.Unknown)
+	writeLines(out, "", terminatingLines(p.terminating))
+	for _, step := range withoutEmpty([]Step{reportedStep(p.Reported)}) {
+		step.write(out)
+	}
+	writeLines(out, "", unknownLines(p.Unknown))
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -62,6 +63,7 @@ func (g *Gateway) write(out *terminal.Columns, style Style) {
 	default:
 		g.writeRules(out)
 	}
+	g.writeAccess(out)
 	g.writeLimits(out)
 	g.writeProblems(out, style)
 	g.writeChange(out, style)
@@ -76,14 +78,17 @@ func (g *Gateway) writeListeners(out *terminal.Columns) {
 	flush(out)
 }
 
-// state returns a problem's reason, or "served".
-func (l *Listener) state() string { return cmp.Or(l.Reason, "served") }
+// stateServed is the state of a listener without a problem.
+const stateServed = "served"
 
-// writeRules prints the rules. It prints the column ACCESS, with the team whose token a
-// rule requires, only if a rule requires one.
+// state returns a problem's reason, or "served".
+func (l *Listener) state() string { return cmp.Or(l.Reason, stateServed) }
+
+// writeRules prints the rules. It prints the column ACCESS only if a hostname requires
+// something.
 func (g *Gateway) writeRules(out *terminal.Columns) {
 	rules := ingress.Rules(g.result.Table)
-	protected := slices.ContainsFunc(rules, func(r ingress.Rule) bool { return teamOf(&r) != "" })
+	protected := g.requiresAccess()
 	if protected {
 		fmt.Fprintln(out, "  #\tHOSTNAME\tPATH\tSERVICE\tACCESS\tFROM"+rowMark)
 	} else {
@@ -93,17 +98,19 @@ func (g *Gateway) writeRules(out *terminal.Columns) {
 		rule := &rules[i]
 		terminal.Printf(out, "  %d\t%s\t%s\t%s\t", i, orStar(rule.Hostname), orStar(rule.Path), rule.Service)
 		if protected {
-			terminal.Printf(out, "%s\t", teamOf(rule))
+			terminal.Printf(out, "%s\t", g.accessText(rule.Hostname))
 		}
 		failed := rule.Entry != nil && rule.Entry.Action.Problem != nil
-		terminal.Printf(out, "%s"+terminal.MarkRow(failed)+"\n", sourceOf(rule))
+		terminal.Printf(out, "%s"+terminal.MarkRow(failed)+"\n", g.sourceOf(rule))
 	}
 	flush(out)
 }
 
 // sourceOf describes where a rule comes from, and why it returns an error.
-func sourceOf(rule *ingress.Rule) string {
+func (g *Gateway) sourceOf(rule *ingress.Rule) string {
 	switch {
+	case rule.Entry == nil && g.result.Table.Access.Of(rule.Hostname).IsClosed():
+		return "closed hostname"
 	case rule.Entry != nil && rule.Entry.Action.Problem != nil:
 		return fmt.Sprintf("%s (%s)", rule.Entry.Source.Describe(), rule.Entry.Action.Problem.Cause)
 	case rule.Entry != nil:
@@ -113,14 +120,6 @@ func sourceOf(rule *ingress.Rule) string {
 	default:
 		return "catch-all"
 	}
-}
-
-// teamOf returns the team whose Cloudflare Access token the rule requires, or "".
-func teamOf(rule *ingress.Rule) string {
-	if rule.OriginRequest == nil || rule.OriginRequest.Access == nil {
-		return ""
-	}
-	return rule.OriginRequest.Access.TeamName
 }
 
 // WriteProblems prints the problems at the end of each Gateway's table, and what a data
@@ -147,6 +146,7 @@ func (g *Gateway) writeProblems(out io.Writer, style Style) {
 	g.writeListenerProblems(out, style)
 	g.writeRouteProblems(out, g.result.Routes, style)
 	g.writePolicyProblems(out, style)
+	g.writeAccessProblems(out, style)
 	for _, warning := range g.routeWarnings(style) {
 		terminal.Printf(out, "%s"+problemMark+"\n", warning)
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/terminal"
 )
 
 // unreadKind says what is not known without some objects of a kind.
@@ -150,9 +148,11 @@ func (u *undecided) undecidedGateways() []string {
 	return all
 }
 
-// writeUnknown prints what is not known.
-func writeUnknown(out io.Writer, unknown []string) {
+// unknownLines say what is not known.
+func unknownLines(unknown []string) []Line {
+	var lines []Line
 	for _, text := range unknown {
-		terminal.Printf(out, "Not known: %s\n", text)
+		lines = append(lines, line("Not known: %s", text))
 	}
+	return lines
 }

@@ -5,19 +5,21 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
 // Unserved returns the warning that no route on a Gateway in the plan answers the
-// request, with a similar hostname if there is one. It returns "" if a route answers.
+// request, with a similar hostname if there is one. It returns "" if a route answers, or if
+// the hostname is closed until Cloudflare Access protects it.
 func (p *Plan) Unserved(request routing.Request) string {
 	e := p.Explain(request)
 	traces := e.Traces
 	if slices.ContainsFunc(traces, func(t Trace) bool { return t.Answer != nil && t.Answer.Entry != nil }) {
 		return ""
 	}
-	if e.isReported() {
+	if e.isReported() || slices.ContainsFunc(traces, Trace.isClosed) {
 		return ""
 	}
 	hostname := request.Hostname()
@@ -35,6 +37,9 @@ func (p *Plan) Unserved(request routing.Request) string {
 	}
 	return suggest.DidYouMean(message, suggest.Closest(hostname, p.similarHostnames(hostname)))
 }
+
+// isClosed reports whether the hostname is closed until Cloudflare Access protects it.
+func (t Trace) isClosed() bool { return t.Access != nil && t.Access.State == access.Closed }
 
 // similarHostnames returns the hostnames on listeners and rules other than host. It
 // replaces a wildcard with the first label of host.

@@ -13,30 +13,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // recordOptions returns the options with which the controller recognizes its records, or
-// why they are not known. Without the right key, a record of the controller would look like
-// a conflict.
+// why they are not known.
 func (p *Plan) recordOptions(ctx context.Context, objects client.Reader, secretName string) (o dns.Options, problem string) {
-	o = dns.Options{ClusterID: p.tunnels.options.ClusterID, ClusterUID: p.tunnels.options.ClusterUID}
+	identity, problem := p.identity(ctx, objects, secretName, "records")
+	if o = dns.Options(identity); o.ClusterUID == "" {
+		problem = "DNS was not read, because " + problem
+	}
+	return o, problem
+}
+
+// identity returns with what the controller recognizes what it has made at Cloudflare, which
+// noun names, or why it is not known. Without the right key, everything would look as if
+// another client had made it.
+func (p *Plan) identity(ctx context.Context, objects client.Reader, secretName, noun string) (o ownership.Identity, problem string) {
+	o = ownership.Identity{ClusterID: p.tunnels.options.ClusterID, ClusterUID: p.tunnels.options.ClusterUID}
 	if o.ClusterUID == "" {
-		return o, "DNS was not read, because only a cluster shows which records belong to the controller. Add --context to compare with a cluster's records."
+		return o, fmt.Sprintf("only a cluster shows which %s belong to the controller. Add --context to compare with a cluster's %s.", noun, noun)
 	}
 	var secret corev1.Secret
 	name := types.NamespacedName{Namespace: p.tunnels.namespace, Name: secretName}
 	switch err := objects.Get(ctx, name, &secret); {
-	case apierrors.IsNotFound(err): // the controller creates a key, so that no record has a valid mark
+	case apierrors.IsNotFound(err): // the controller creates a key, so that nothing is recognized
 		o.Key = []byte(rand.Text())
 	case apierrors.IsForbidden(err):
-		return o, fmt.Sprintf("no permission to get Secret %s, with which the controller recognizes its records", name)
+		return o, fmt.Sprintf("no permission to get Secret %s, with which the controller recognizes its %s", name, noun)
 	case err != nil:
 		return o, fmt.Sprintf("read Secret %s: %v", name, err)
 	default:
 		if o.Key, err = secrets.SigningKey(&secret); err != nil {
-			return o, fmt.Sprintf("Secret %s has no valid key, with which the controller recognizes its records: %v", name, err)
+			return o, fmt.Sprintf("Secret %s has no valid key, with which the controller recognizes its %s: %v", name, noun, err)
 		}
 	}
 	return o, ""

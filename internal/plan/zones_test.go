@@ -175,7 +175,7 @@ func TestCompareZones(t *testing.T) {
 		"certificates that cannot be read": {hostname: "a.b.example.com", prepare: func(_ *testing.T, b *zoneBed) { b.Restrict("Zone Read", "DNS Read") },
 			want: changes + "+ create a.b.example.com (Gateway infra/g)\n", changes: true},
 		"a token without a permission": {prepare: func(_ *testing.T, b *zoneBed) { b.Restrict("Zone Read") },
-			want: "Zone example.com: not compared: Records \"ID\": the API token lacks a permission for the zone, or the zone does not exist; the API token requires the permissions Zone: Read and DNS: Read for the zone\n"},
+			want: "Zone example.com: not compared: Records \"ID\": the API token lacks a permission for the zone or account, or the zone does not exist; the API token requires the permissions Zone: Read and DNS: Read for the zone\n"},
 		"a request that waits for the budget": {prepare: func(_ *testing.T, b *zoneBed) {
 			b.Fail(fake.OpRecords, &provider.RateLimitedError{RetryAfter: time.Millisecond, Budget: true})
 		}, want: changes + create, changes: true},
