@@ -64,11 +64,8 @@ func (g *Gateway) ensureDiff() {
 // tableDiff returns a unified diff between two routing tables, with one line for each
 // entry. It is empty if they are equal.
 func tableDiff(before, after *routing.Table, name string) string {
-	from := "routes of " + name + " in the cluster"
-	if before == nil {
-		from = "no routes in the cluster"
-	}
-	_, text, _ := strings.Cut(string(diff.Diff(terminal.Escape(from), tableText(before), terminal.Escape("routes of "+name+" with the manifests"), tableText(after))), "\n")
+	from, to := diffHeader("routes of "+name, before == nil, "in the cluster"), diffHeader("routes of "+name, after == nil, "with the manifests")
+	_, text, _ := strings.Cut(string(diff.Diff(from, tableText(before), to, tableText(after))), "\n")
 	return text
 }
 
