@@ -12,8 +12,25 @@ import (
 // anonymous request gets.
 func accessStep(e Expectation, v visits) Step {
 	var f findings
+	isNotClosed := func(g ServingGateway) bool { return !g.Closed }
+	if len(e.Gateways) > 0 && !slices.ContainsFunc(e.Gateways, isNotClosed) {
+		f.closed(e.Gateways[0], v.anonymous)
+		return newStep(StepAccess, f)
+	}
+	f.requirement(e, v.anonymous)
+	f.applications(e)
+	if e.Unlisted && len(e.Gateways) > 0 {
+		f.add(Unknown, "Gateways and ListenerSets that you cannot read can claim the hostname, with or without a token.")
+	}
+	return newStep(StepAccess, f)
+}
+
+// requirement reports whether the host requires a token, unless it is closed. anonymous is nil
+// if no request was sent.
+func (f *findings) requirement(e Expectation, anonymous *probe.Answer) {
 	isProtected := func(g ServingGateway) bool { return g.Protected }
-	isOpen := func(g ServingGateway) bool { return !g.Protected }
+	isOpen := func(g ServingGateway) bool { return !g.Protected && !g.Closed }
+	isManaged := func(g ServingGateway) bool { return g.AccessResult != "" }
 	protected, open := slices.ContainsFunc(e.Gateways, isProtected), slices.ContainsFunc(e.Gateways, isOpen)
 	switch {
 	case len(e.Gateways) == 0 && e.Incomplete:
@@ -23,14 +40,34 @@ func accessStep(e Expectation, v visits) Step {
 	case protected && open:
 		f.add(Unknown, "Some of the Gateways require a Cloudflare Access token and others do not. The record decides which one gets the request.")
 	case protected:
-		f.protected(v.anonymous)
+		f.protected(anonymous, slices.ContainsFunc(e.Gateways, isManaged))
 	default:
-		f.open(v.anonymous)
+		f.open(anonymous)
 	}
-	if e.Unlisted && len(e.Gateways) > 0 {
-		f.add(Unknown, "Gateways and ListenerSets that you cannot read can claim the hostname, with or without a token.")
+}
+
+// applications reports what the statuses say about managed applications.
+func (f *findings) applications(e Expectation) {
+	for _, g := range e.Gateways {
+		if g.AccessResult != "" && g.AccessResult != OK {
+			f.add(g.AccessResult, "Gateway %s/%s: %s", g.Namespace, g.Name, g.AccessMessage)
+		}
 	}
-	return newStep(StepAccess, f)
+}
+
+// closed reports about a host that must be protected and is not. anonymous is nil if no
+// request was sent.
+func (f *findings) closed(g ServingGateway, anonymous *probe.Answer) {
+	f.add(Failed, "Closed: Cloudflare Access must protect the hostname, and no application does. %s", g.AccessMessage)
+	f.advise("To see what demands the protection: kubectl tunnel-gateway plan --why HOST")
+	switch {
+	case anonymous == nil || anonymous.Responder == "":
+	case anonymous.Responder == probe.Access, refuses(anonymous):
+		f.add(OK, "A request is refused, with status %d.", anonymous.Status)
+	default:
+		f.add(Failed, "A request is answered with status %d by %s, although the hostname is closed.", anonymous.Status, nameOfResponder(*anonymous))
+		f.advise("Treat the hostname as public. Check in the step objects whether the configuration is in effect, and in the step dns where the record leads.")
+	}
 }
 
 // open reports about a host that requires no token.
@@ -44,8 +81,8 @@ func (f *findings) open(anonymous *probe.Answer) {
 }
 
 // protected reports about a host that requires a token. anonymous is nil if no request was
-// sent.
-func (f *findings) protected(anonymous *probe.Answer) {
+// sent. managed reports whether the controller manages the application.
+func (f *findings) protected(anonymous *probe.Answer, managed bool) {
 	f.add(OK, "Protected: requests need a Cloudflare Access token.")
 	switch {
 	case anonymous == nil:
@@ -60,7 +97,11 @@ func (f *findings) protected(anonymous *probe.Answer) {
 		f.add(Unknown, "Whether a request without a token is rejected is not known: %s", anonymous.Meaning)
 	case refuses(anonymous):
 		f.add(Failed, "A request without a token is rejected with status %d behind the edge: no Access application asks visitors to log in.", anonymous.Status)
-		f.advise("Create an Access application for the hostname, with the audience that the Gateway requires.")
+		if managed {
+			f.advise("Check the application in the Cloudflare dashboard. The controller reads the applications every ten minutes, and repairs its own.")
+		} else {
+			f.advise("Create an Access application for the hostname, with the audience that the Gateway requires.")
+		}
 	default:
 		f.add(Failed, "A request without a token is answered with status %d by %s, although the Gateway requires a token.", anonymous.Status, nameOfResponder(*anonymous))
 		f.advise("Treat the hostname as public. Check in the step objects whether the configuration is in effect, and in the step dns where the record leads.")

@@ -99,6 +99,13 @@ type ServingGateway struct {
 	ForwardsProxyStatus bool
 	// Protected reports whether the request needs a token of Cloudflare Access.
 	Protected bool
+	// Closed reports whether the host must be protected by a managed application of
+	// Cloudflare Access, and is closed because it is not.
+	Closed bool
+	// AccessResult is what the statuses say about the managed application; empty without
+	// one. AccessMessage explains another result than OK.
+	AccessResult  Result
+	AccessMessage string
 	// GRPC reports whether a GRPCRoute answers the request.
 	GRPC bool
 	// Status is the status that the routing table answers by itself; 0 if a backend answers.

@@ -148,6 +148,7 @@ func (i *inspection) expectation(ctx context.Context) Expectation {
 			s.GRPC = r.Entry.Source.Route.Kind == gateway.KindGRPCRoute
 		}
 		i.addStatus(ctx, r, &s)
+		i.addAccess(ctx, r, &s)
 		e.Gateways = append(e.Gateways, s)
 	}
 	return e

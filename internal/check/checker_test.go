@@ -120,7 +120,7 @@ func (c *cluster) plan(t *testing.T) (*state.Source, *plan.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Build(t.Context(), source, plan.Options{Options: gateway.Options{
+	p, err := plan.BuildAssumingApplications(t.Context(), source, plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: controllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}, now)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // deniable are the kinds that a user may not be permitted to read.
 var deniable = []string{
-	"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "TunnelConfiguration", "Tunnel",
+	"GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "ReferenceGrant", "BackendTLSPolicy", "TunnelConfiguration", "AccessPolicy", "Tunnel",
 	"Namespace", "Service", "ConfigMap", "EndpointSlice", "ServiceImport",
 }
 

@@ -81,7 +81,7 @@ func (i *inspection) configuration(r *plan.Receiver) findings {
 	switch written := t.Status.Configuration.Hash; {
 	case written == "":
 		f.add(Failed, "%s: the controller has not written a configuration yet.", nameOf(t))
-	case t.Spec.Paused && r.Hash != "" && written != r.Hash && len(i.Source.Gaps) == 0:
+	case i.isHeldByPause(r):
 		f.add(Warning, "%s: the configuration in effect does not match the objects, because the Gateway is paused.", nameOf(t))
 	case applied != nil && applied.Status != metav1.ConditionTrue:
 		f.add(Warning, "%s: the current configuration is not in effect: %s", nameOf(t), describe(applied))
@@ -89,6 +89,8 @@ func (i *inspection) configuration(r *plan.Receiver) findings {
 		f.add(Warning, "%s keeps its last configuration, because the Gateway is not accepted.", nameOf(t))
 	case len(i.Source.Gaps) > 0:
 		f.add(Unknown, "%s: whether the configuration in effect matches the objects is not known, because you cannot read all of them.", nameOf(t))
+	case r.DependsOnApplications:
+		f.add(OK, "%s: the controller reports no problem with its configuration, which contains the AUD tags of applications.", nameOf(t))
 	case written != r.Hash:
 		f.add(Warning, "%s: the configuration in effect does not match the objects.", nameOf(t))
 		f.advise("Wait a few seconds, and check again. It also differs if the controller uses another --cluster-domain, or if you cannot read a listener's Secret.")
@@ -96,6 +98,13 @@ func (i *inspection) configuration(r *plan.Receiver) findings {
 		f.add(OK, "%s: the configuration in effect matches the objects.", nameOf(t))
 	}
 	return f
+}
+
+// isHeldByPause reports whether the Gateway is paused, and the written configuration is known
+// not to match the objects.
+func (i *inspection) isHeldByPause(r *plan.Receiver) bool {
+	isComparable := r.Hash != "" && !r.DependsOnApplications && len(i.Source.Gaps) == 0
+	return r.Tunnel.Spec.Paused && isComparable && r.Tunnel.Status.Configuration.Hash != r.Hash
 }
 
 // dataPlane reports a data plane change.
