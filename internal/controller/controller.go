@@ -133,7 +133,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupEndpoints(m, p.envoys, subscribed); err != nil {
 		return err
 	}
-	if err := setupZones(m, newZoneReconciler(p, d, o), changedZones); err != nil {
+	if err := setupExecutor(m, "zone", newZoneReconciler(p, d, o, newSigningKey(d, o)), changedZones); err != nil {
 		return err
 	}
 	return watchAll(m, o, p, w, requeued)

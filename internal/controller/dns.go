@@ -3,7 +3,6 @@ package controller
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -22,9 +21,8 @@ import (
 // The reconciles of Gateways write it, and those of zones read it. A restart loses it, and
 // zones wait until it is complete again.
 type dnsBook struct {
-	// listManaged lists the managed Gateways and those of Tunnels.
-	listManaged func(context.Context) ([]state.Key, error)
-	zones       *zones
+	undecided *undecided
+	zones     *zones
 	// enqueue adds a zone to the queue, and requeue a Gateway. Both can block, so they are
 	// called without the mutex.
 	enqueue func(zoneKey)
@@ -32,9 +30,6 @@ type dnsBook struct {
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*dnsEntry
-	// undecided contains the Gateways about which this process has not decided yet; nil
-	// before the first reconcile.
-	undecided map[types.NamespacedName]bool
 }
 
 // dnsEntry is what the book contains about one Gateway.
@@ -67,33 +62,17 @@ type dnsUpdate struct {
 	external bool
 }
 
-// initialize lists the Gateways and the zones at the first call. It does not hold the
-// mutex while it lists them.
+// initialize lists the Gateways and the zones at the first call.
 func (b *dnsBook) initialize(ctx context.Context) error {
-	b.mu.Lock()
-	initialized := b.undecided != nil
-	b.mu.Unlock()
-	if initialized {
+	if b.undecided.isListed() {
 		return nil
-	}
-	keys, err := b.listManaged(ctx)
-	if err != nil {
-		return fmt.Errorf("list the Gateways: %w", err)
 	}
 	listed, err := b.zones.refresh(ctx)
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	if b.undecided == nil { // otherwise another worker has set it
-		b.undecided = map[types.NamespacedName]bool{}
-		for _, key := range keys {
-			b.undecided[key.NamespacedName] = true
-		}
-	}
-	b.mu.Unlock()
 	b.enqueueAll(listed)
-	return nil
+	return b.undecided.initialize(ctx)
 }
 
 // update records a decision, and enqueues the zones that it affects.
@@ -120,8 +99,8 @@ func (b *dnsBook) update(u dnsUpdate) {
 		entry.released = nil
 	}
 	entry.gateway, entry.account, entry.settings, entry.external = g, u.account, u.settings, u.external
-	complete := b.decided(name)
 	b.mu.Unlock()
+	complete := b.undecided.decide(name)
 	switch {
 	case complete:
 		b.enqueueAll(b.zones.listed(""))
@@ -133,25 +112,14 @@ func (b *dnsBook) update(u dnsUpdate) {
 	}
 }
 
-// decided records that the process has decided about the Gateway. It reports whether that
-// was the last one. The caller holds the mutex.
-func (b *dnsBook) decided(name types.NamespacedName) bool {
-	if !b.undecided[name] {
-		return false
-	}
-	delete(b.undecided, name)
-	return len(b.undecided) == 0
-}
-
 // suspend records that nothing changes for the hostnames of a Gateway: it is unknown
 // whether it exists, or what becomes of its Tunnel, whose ID and account can be empty.
 func (b *dnsBook) suspend(name types.NamespacedName, id provider.TunnelID, account string) {
 	b.mu.Lock()
 	known := b.entries[name]
 	if known == nil && id == "" {
-		complete := b.decided(name)
 		b.mu.Unlock()
-		if complete {
+		if b.undecided.decide(name) {
 			b.enqueueAll(b.zones.listed(""))
 		}
 		return
@@ -171,8 +139,8 @@ func (b *dnsBook) forget(name types.NamespacedName) {
 	b.mu.Lock()
 	entry := b.entries[name]
 	delete(b.entries, name)
-	complete := b.decided(name)
 	b.mu.Unlock()
+	complete := b.undecided.decide(name)
 	switch {
 	case complete:
 		b.enqueueAll(b.zones.listed(""))
@@ -190,6 +158,7 @@ func (b *dnsBook) enqueueAll(keys []zoneKey) {
 // gateways returns the Gateways that matter to the zone, and whether the book is
 // complete: those of the classes, and those with a Tunnel in the account.
 func (b *dnsBook) gateways(key zoneKey, classes []dns.Class) (list []dns.Gateway, complete bool) {
+	complete = b.undecided.isComplete() // before the list, which is then complete
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, entry := range b.entries {
@@ -204,7 +173,7 @@ func (b *dnsBook) gateways(key zoneKey, classes []dns.Class) (list []dns.Gateway
 		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b dns.Gateway) int { return strings.Compare(a.String(), b.String()) })
-	return list, b.undecided != nil && len(b.undecided) == 0
+	return list, complete
 }
 
 // findings returns what the zones contain for the Gateway, and whether all of them were

@@ -29,12 +29,12 @@ type testBook struct {
 func newTestBook(t *testing.T) *testBook {
 	t.Helper()
 	b := &testBook{t: t}
-	class := zoneClass{class: dns.Class{Name: "tunnel", Settings: settings.DNS{Mode: v1alpha1.DNSManage}}}
+	class := zoneClass{name: "tunnel", settings: settings.DNS{Mode: v1alpha1.DNSManage}}
 	b.dnsBook = &dnsBook{
-		zones:   &zones{byKey: map[zoneKey]*zone{}},
+		zones:   newZones(nil),
 		enqueue: func(key zoneKey) { b.enqueued = append(b.enqueued, key.account+"/"+key.name) },
 		requeue: func(key state.Key) { b.requeued = append(b.requeued, key.Name) },
-		entries: map[types.NamespacedName]*dnsEntry{}, undecided: map[types.NamespacedName]bool{gatewayName("a"): true, gatewayName("b"): true},
+		entries: map[types.NamespacedName]*dnsEntry{}, undecided: &undecided{names: map[types.NamespacedName]bool{gatewayName("a"): true, gatewayName("b"): true}},
 	}
 	for _, key := range []zoneKey{{"account", "example.com"}, {"another", "example.com"}} {
 		b.zones.byKey[key] = &zone{classes: []zoneClass{class}}
@@ -101,7 +101,7 @@ func TestBookIsCompleteWhenEveryGatewayWasDecided(t *testing.T) {
 		})
 	}
 	b := newTestBook(t)
-	b.undecided = nil
+	b.undecided = &undecided{}
 	if _, complete := b.get("account"); complete {
 		t.Error("the book is complete before the Gateways were listed")
 	}
@@ -159,7 +159,7 @@ func TestSuspendedGatewayKeepsItsHostnames(t *testing.T) {
 
 func TestChangesEnqueueZones(t *testing.T) {
 	b := newTestBook(t)
-	b.undecided = map[types.NamespacedName]bool{}
+	b.undecided.names = map[types.NamespacedName]bool{}
 	b.decide("a", true, nil, "a.example.com")
 	b.wantEnqueued("account/example.com")
 	b.decide("a", true, nil, "a.example.com")
@@ -235,8 +235,8 @@ func TestReleaseCountsForEachZoneAndRetirement(t *testing.T) {
 func TestBookListsTheGatewaysOnce(t *testing.T) {
 	h := newDNSHarness(t)
 	lists := 0
-	list := h.process.dns.listManaged
-	h.process.dns.listManaged = func(ctx context.Context) ([]state.Key, error) { lists++; return list(ctx) }
+	list := h.process.dns.undecided.listManaged
+	h.process.dns.undecided.listManaged = func(ctx context.Context) ([]state.Key, error) { lists++; return list(ctx) }
 	h.runFor(time.Minute)
 	h.changed("shared")
 	h.runFor(time.Minute)

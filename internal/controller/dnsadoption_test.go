@@ -236,7 +236,7 @@ func TestNewestResultsRemain(t *testing.T) {
 	}
 	recorded = append(recorded, result(1000, 25*time.Hour), result(1001, 25*time.Hour))
 	requests := []v1alpha1.RecordAdoption{{Zone: "example.com", Name: "h1001.example.com", Requested: metav1.NewTime(now.Add(-25 * time.Hour))}}
-	got := mergeResults([]v1alpha1.RecordAdoptionResult{result(7, 0)}, recorded[490:], requests, now)
+	got := recordAdoptions.merge([]v1alpha1.RecordAdoptionResult{result(7, 0)}, recorded[490:], requests, now)
 	var names []string
 	for _, r := range got {
 		names = append(names, r.Name)
@@ -249,7 +249,7 @@ func TestNewestResultsRemain(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("the results differ (-want +got):\n%s", diff)
 	}
-	all := mergeResults([]v1alpha1.RecordAdoptionResult{result(2000, 0)}, recorded, nil, now)
+	all := recordAdoptions.merge([]v1alpha1.RecordAdoptionResult{result(2000, 0)}, recorded, nil, now)
 	if len(all) != v1alpha1.MaxAdoptions || all[0].Name != "h0.example.com" && all[0].Name != "h2000.example.com" || all[499].Name != "h498.example.com" {
 		t.Errorf("%d results, from %s to %s", len(all), all[0].Name, all[len(all)-1].Name)
 	}

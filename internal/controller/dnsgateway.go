@@ -50,7 +50,7 @@ func (r *run) recordDeparture() {
 		return
 	case tunnel.ReleasesRecords:
 		g.State = ownership.Retiring
-	case tunnel.KeepsTunnel:
+	case tunnel.KeepsTunnel, tunnel.ReleasesApplications:
 	}
 	r.process.dns.update(dnsUpdate{gateway: g, account: object.Spec.AccountID, inEffect: true})
 }

@@ -124,8 +124,8 @@ func (h *dnsHarness) collect() {
 	h.requeued = nil
 	delete(h.queued, h.stuck)
 	for key := range h.queued {
-		if due, ok := h.dueZones[key]; !ok || due > h.uptime+zoneDelay {
-			h.dueZones[key] = h.uptime + zoneDelay
+		if due, ok := h.dueZones[key]; !ok || due > h.uptime+executorDelay {
+			h.dueZones[key] = h.uptime + executorDelay
 		}
 	}
 	clear(h.queued)

@@ -2,12 +2,10 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -25,7 +23,8 @@ import (
 type zoneReconciler struct {
 	book    *dnsBook
 	zones   *zones
-	tokens  *dnsTokens
+	open    openFunc[provider.DNS]
+	tokens  *apiTokens
 	key     *signingKey
 	objects tunnelObjects
 	options tunnel.Options
@@ -35,10 +34,6 @@ type zoneReconciler struct {
 	// metrics, from writing them at the same time.
 	recording sync.Mutex
 }
-
-// maxZoneSteps limits the steps in one reconcile of a zone. A zone with 20,000 new
-// hostnames needs about 100 batches. A reconcile that exceeds the limit is a bug.
-const maxZoneSteps = 1000
 
 // Reconcile executes the decisions about a zone until no step can be executed now.
 func (r *zoneReconciler) Reconcile(ctx context.Context, key zoneKey) (reconcile.Result, error) {
@@ -53,28 +48,27 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, key zoneKey) (reconcile.
 		return reconcile.Result{}, err
 	}
 	calls := zoneCalls{}
-	for range maxZoneSteps {
+	return runSteps(ctx, func() (bool, reconcile.Result, error) {
 		facts, err := r.gather(ctx, base, key, zone)
 		if err != nil {
-			return reconcile.Result{}, err
+			return true, reconcile.Result{}, err
 		}
 		zone.memory = dns.Observe(facts)
 		facts.Memory = zone.memory
 		step := dns.Decide(facts)
 		if step.Ends() {
 			r.report(ctx, key, zone, dns.NewReport(facts))
-			return reconcile.Result{RequeueAfter: requeueDelay(step)}, nil
+			return true, requeueAfter(step.Action == dns.Wait, step.Delay), nil
 		}
 		result := r.execute(ctx, calls.context(ctx, step), key, zone, step)
-		if ctx.Err() != nil {
-			return reconcile.Result{}, nil // the process is shutting down
+		if ctx.Err() == nil {
+			zone.memory = dns.Conclude(zone.memory, step, result)
+			if result.Err == nil {
+				r.book.adopted(step.Adoptions)
+			}
 		}
-		zone.memory = dns.Conclude(zone.memory, step, result)
-		if result.Err == nil {
-			r.book.adopted(step.Adoptions)
-		}
-	}
-	return reconcile.Result{}, fmt.Errorf("the changes of zone %s did not finish within %d steps", key.name, maxZoneSteps)
+		return false, reconcile.Result{}, nil
+	})
 }
 
 // forgetZoneAfterPanic forgets what the process knows about the zone during a panic,
@@ -93,20 +87,20 @@ func (r *zoneReconciler) prepare(ctx context.Context, key zoneKey, zone *zone, c
 		Options: dns.Options{ClusterID: r.options.ClusterID, ClusterUID: r.options.ClusterUID}, Zone: key.name, Account: key.account,
 	}
 	for _, c := range classes {
-		f.Classes = append(f.Classes, c.class)
+		f.Classes = append(f.Classes, dns.Class{Name: c.name, Created: c.created, Settings: c.settings})
 	}
-	manages := classes[0].class.Settings.Mode == v1alpha1.DNSManage
+	manages := classes[0].settings.Mode == v1alpha1.DNSManage
 	signing, problem, err := r.key.read(ctx, manages)
 	if err != nil {
 		return f, err
 	}
 	f.Options.Key = signing
-	access, message, err := r.tokens.access(ctx, classes[0], zone.access)
+	api, message, err := openAPI(ctx, r.tokens, r.open, classes[0].sources, zone.api)
 	if err != nil {
 		return f, err
 	}
-	if zone.access = access; access != nil {
-		f.TokenVersion = access.version
+	if zone.api = api; api != nil {
+		f.TokenVersion = api.version
 	}
 	f.TokenMessage = message
 	if manages && problem != "" {
@@ -126,14 +120,6 @@ func (r *zoneReconciler) gather(ctx context.Context, base dns.Facts, key zoneKey
 	}
 	f.Adoptions = r.book.requestedAdoptions(key, tunnels, r.options)
 	return f, nil
-}
-
-// requeueDelay returns the delay until the next reconcile; 0 waits for a change.
-func requeueDelay(s dns.Step) time.Duration {
-	if s.Action != dns.Wait {
-		return 0
-	}
-	return max(s.Delay, time.Millisecond)
 }
 
 // zoneCalls returns the contexts for the calls of a reconcile. A read before changes has
@@ -160,40 +146,28 @@ func (r *zoneReconciler) execute(ctx, call context.Context, key zoneKey, zone *z
 	switch s.Action {
 	case dns.ConcludeAdoptions:
 	case dns.ReadZone:
-		result.Zones, result.Err = zone.access.provider.Zones(call, key.name, s.ID)
+		result.Zones, result.Err = zone.api.provider.Zones(call, key.name, s.ID)
 	case dns.ReadUsage:
-		result.Usage, result.Err = zone.access.provider.Usage(call, s.ID)
+		result.Usage, result.Err = zone.api.provider.Usage(call, s.ID)
 	case dns.ReadCertificates:
-		result.Hosts, result.Err = zone.access.provider.CertificateHosts(call, s.ID)
+		result.Hosts, result.Err = zone.api.provider.CertificateHosts(call, s.ID)
 	case dns.ReadRecords:
-		result.Records, result.Err = zone.access.provider.Records(call, s.ID, s.Names...)
+		result.Records, result.Err = zone.api.provider.Records(call, s.ID, s.Names...)
 	case dns.Apply:
-		result.Records, result.Err = zone.access.provider.Apply(call, s.ID, s.Batch)
+		result.Records, result.Err = zone.api.provider.Apply(call, s.ID, s.Batch)
 		r.recordChanges(ctx, key, s.Changes, result.Err)
 	default:
 		result.Err = fmt.Errorf("unknown action %q", s.Action)
 	}
 	result.Uptime = r.clock.uptime()
-	logFailure(ctx, s, result.Err)
+	logFailure(ctx, "failed to process the zone", s.Action, result.Err)
 	return result
-}
-
-// logFailure logs why a step has failed. Waiting for the API request budget is normal.
-func logFailure(ctx context.Context, s dns.Step, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	level := 0
-	if _, delayed := errors.AsType[*provider.RateLimitedError](err); delayed {
-		level = 1
-	}
-	log.FromContext(ctx).V(level).Info("failed to process the zone", "action", s.Action, "cause", err.Error())
 }
 
 // recordChanges logs and counts the changes of a batch. A batch that the budget has
 // delayed was not sent.
 func (r *zoneReconciler) recordChanges(ctx context.Context, key zoneKey, changes []dns.Change, err error) {
-	if _, delayed := errors.AsType[*provider.RateLimitedError](err); delayed || ctx.Err() != nil {
+	if isDelayed(err) || ctx.Err() != nil {
 		return
 	}
 	counts, logger := map[dns.Operation]int{}, log.FromContext(ctx)
@@ -213,7 +187,7 @@ func (r *zoneReconciler) recordChanges(ctx context.Context, key zoneKey, changes
 
 // report records what the zone's records mean.
 func (r *zoneReconciler) report(ctx context.Context, key zoneKey, zone *zone, report dns.Report) {
-	before := r.zones.report(zone, report)
+	before := r.zones.record(zone, report)
 	logOrphans(ctx, before.Orphans, report.Orphans)
 	r.recording.Lock()
 	r.metrics.SetZone(key.name, r.zoneMetrics(report))
@@ -253,13 +227,7 @@ func (r *zoneReconciler) forget(key zoneKey) {
 		r.metrics.DeleteZone(key.name)
 	}
 	r.tokens.retain(func(source credentials.Source) bool {
-		return len(r.zones.using(func(c zoneClass) bool {
-			own, _ := r.tokens.source(c)
-			return source == own || source == c.source
-		})) > 0
+		return len(r.zones.using(func(c zoneClass) bool { return source == c.sources.own || source == c.sources.account })) > 0
 	})
 	r.book.reported(key, before, dns.Report{})
 }
-
-// zoneDelay collects changes of Gateways in quick succession.
-const zoneDelay = time.Second

@@ -215,7 +215,7 @@ func TestPanicForgetsTheZone(t *testing.T) {
 	h.publish()
 	key := zoneKey{fakeprovider.AccountID, "example.com"}
 	zone, _ := h.process.dns.zones.of(key)
-	zone.access.provider = nil // so that the next call panics
+	zone.api.provider = nil // so that the next call panics
 	h.advance(time.Hour)
 	func() {
 		defer func() {

@@ -68,7 +68,7 @@ func TestClassesListZonesByAccount(t *testing.T) {
 	h.addClass("a-younger", startTime.Add(time.Hour), v1alpha1.TunnelConfigurationSpec{DNS: set})
 	wantZones(t, h.refresh(), exampleZone)
 	_, classes := zones.of(exampleZone)
-	if len(classes) != 2 || classes[0].class.Name != "tunnel" || zones.modeOf(exampleZone) != v1alpha1.DNSManage {
+	if len(classes) != 2 || classes[0].name != "tunnel" || zones.modeOf(exampleZone) != v1alpha1.DNSManage {
 		t.Errorf("the classes are %+v, want the oldest first", classes)
 	}
 }
@@ -120,7 +120,7 @@ func TestChangesInQuickSuccessionCauseOneReconcile(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(rateLimiter[zoneKey]())
 	defer queue.ShutDown()
 	for range 100 {
-		addZone(t.Context(), event.TypedGenericEvent[zoneKey]{Object: exampleZone}, queue)
+		addLater(t.Context(), event.TypedGenericEvent[zoneKey]{Object: exampleZone}, queue)
 	}
 	key, _ := queue.Get()
 	queue.Done(key)

@@ -146,7 +146,7 @@ func (h *harness) restart() {
 		OpenDNS: h.openDNS, SigningKeySecret: "dns-key",
 	}
 	h.process = newProcess(d, o)
-	h.zones = newZoneReconciler(h.process, d, o)
+	h.zones = newZoneReconciler(h.process, d, o, newSigningKey(d, o))
 }
 
 // reconcileOnce reconciles the Gateway.

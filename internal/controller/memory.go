@@ -59,15 +59,17 @@ type tunnelMemory struct {
 	// user action.
 	reportedProblem conditions.Reason
 	warnings        reportedWarnings
-	// invalidAdoptions identifies the value of the annotation with requests to adopt
-	// records that an event has reported as not valid.
-	invalidAdoptions string
+	// invalidAdoptions identifies, by annotation with requests to adopt something, the value
+	// that an event has reported as not valid.
+	invalidAdoptions map[string]string
 	// notBefore is the uptime before which no reconcile is useful, because a write has
 	// to wait for a token.
 	notBefore     time.Duration
 	contributions contributions
 	activity      activity
 }
+
+func newTunnelMemory() *tunnelMemory { return &tunnelMemory{invalidAdoptions: map[string]string{}} }
 
 // activity lists the changes to a tunnel since metrics were last recorded.
 type activity struct {
@@ -106,7 +108,7 @@ func (m *memories) of(key state.Key) *memory {
 func (m *memories) ensure(key state.Key) *memory {
 	found := m.byKey[key]
 	if found == nil {
-		found = &memory{tunnel: &tunnelMemory{}}
+		found = &memory{tunnel: newTunnelMemory()}
 		m.byKey[key] = found
 	}
 	return found
@@ -125,7 +127,7 @@ func (m *memories) forget(key state.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if found := m.byKey[key]; found != nil {
-		m.byKey[key] = &memory{tunnel: &tunnelMemory{}, queued: found.queued, inProgress: found.inProgress}
+		m.byKey[key] = &memory{tunnel: newTunnelMemory(), queued: found.queued, inProgress: found.inProgress}
 		m.followers.set(key.NamespacedName, nil)
 		m.removeUnused(key)
 	}

@@ -66,12 +66,20 @@ func (n notifier) emitRecovery(g *gatewayv1.Gateway, t *v1alpha1.Tunnel) {
 	n.emit(g, t, conditions.EventRecovered.IsWarning(), conditions.EventRecovered.String(), "The controller can read and write the tunnel configuration again.")
 }
 
-// emitInvalidAdoptions emits a warning on the Tunnel about its requests to adopt DNS
-// records, which only administrators can change.
-func (n notifier) emitInvalidAdoptions(t *v1alpha1.Tunnel, err error) {
-	reason := conditions.EventInvalidAdoptRecords
+// emitInvalidAdoptions emits a warning on the Tunnel about its requests to adopt DNS records
+// or applications, which the message names.
+func (n notifier) emitInvalidAdoptions(t *v1alpha1.Tunnel, reason conditions.EventReason, annotation, things string, err error) {
 	n.write(t, reason.IsWarning(), reason.String(), actionManage, fmt.Sprintf(
-		"The annotation %s is not valid, so the controller adopts no record: %v. Correct or remove the annotation.", v1alpha1.AdoptRecordsAnnotation, err))
+		"The annotation %s is not valid, so the controller adopts no %s: %v. Correct or remove the annotation.", annotation, things, err))
+}
+
+// emitContestedApplication emits a warning on the Gateway that the controller no longer
+// repairs the application of the hostname.
+func (n notifier) emitContestedApplication(g *gatewayv1.Gateway, hostname string) {
+	reason := conditions.EventApplicationContested
+	n.write(g, reason.IsWarning(), reason.String(), actionManage, fmt.Sprintf(
+		"Another client has changed the application of %s three times within an hour, so the controller no longer repairs it. "+
+			"Stop the other client, then restore or delete the application.", hostname))
 }
 
 // emitWarning emits a warning about an accepted Gateway.

@@ -100,7 +100,7 @@ func (r *run) manage(ctx context.Context) (*tunnel.Outcome, time.Duration, error
 // the process starts.
 func (r *run) forgetAfterPanic() {
 	if recovered := recover(); recovered != nil {
-		r.memory.tunnel = &tunnelMemory{}
+		r.memory.tunnel = newTunnelMemory()
 		panic(recovered) // in the same stack, so that the log shows the original panic
 	}
 }

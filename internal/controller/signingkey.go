@@ -16,9 +16,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/secrets"
 )
 
-// signingKey is the Secret with the key that signs the comments of DNS records. The
-// controller creates it, and never changes it: a lost key is the administrator's to
-// restore, because the records that it signed cannot be verified with another one.
+// signingKey is the Secret with the key that signs the comments of DNS records and the tags of
+// applications. The controller creates it, and never changes it: a lost key is the
+// administrator's to restore, because what it signed cannot be verified with another one.
 type signingKey struct {
 	client   client.Client
 	metadata client.Reader // the cache
@@ -28,6 +28,10 @@ type signingKey struct {
 	mu              sync.Mutex
 	resourceVersion string
 	key             []byte
+}
+
+func newSigningKey(d dependencies, o Options) *signingKey {
+	return &signingKey{client: d.client, metadata: d.metadata, live: d.live, name: types.NamespacedName{Namespace: o.Namespace, Name: o.SigningKeySecret}}
 }
 
 // read returns the key. If the Secret does not exist, read creates it on request; otherwise
@@ -50,10 +54,10 @@ func (k *signingKey) read(ctx context.Context, create bool) (key []byte, problem
 		secret, err = k.create(ctx)
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("read Secret %s with the key for DNS records: %w", k.name, err)
+		return nil, "", fmt.Errorf("read Secret %s with the signing key: %w", k.name, err)
 	}
 	if key, err = secrets.SigningKey(secret); err != nil {
-		return nil, fmt.Sprintf("Secret %s has no valid key that signs DNS records: %s. Restore the key, or delete the Secret; with a new key, the controller no longer recognizes its records.", k.name, err), nil
+		return nil, fmt.Sprintf("Secret %s has no valid signing key: %s. Restore the key, or delete the Secret; with a new key, the controller no longer recognizes its DNS records and applications.", k.name, err), nil
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -78,6 +82,6 @@ func (k *signingKey) create(ctx context.Context) (*corev1.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	log.FromContext(ctx).Info("created the key that signs DNS records", "secret", k.name.String())
+	log.FromContext(ctx).Info("created the key that signs DNS records and applications", "secret", k.name.String())
 	return secret, nil
 }
