@@ -102,14 +102,15 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	requeued, requeue := requeueing[state.Key](ctx)
 	subscribed, subscribe := requeueing[followed](ctx)
 	changedZones, enqueueZone := requeueing[zoneKey](ctx)
+	own := newOwnWrites()
 	d := dependencies{
-		client: m.GetClient(), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
-		notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, clock: systemClock(),
+		client: own.client(m.GetClient()), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
+		changes: &state.Changes{}, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, clock: systemClock(),
 	}
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account}
+	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account, changes: d.changes, own: own}
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("find the versions of kinds: %w", err)

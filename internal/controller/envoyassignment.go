@@ -2,6 +2,8 @@ package controller
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -96,6 +98,14 @@ func (p *publication) expect(next *envoy.Resources) {
 	}
 }
 
+// hasEndpoints reports whether the publication has the endpoints for the resources' clusters: they
+// are the last publication's clusters, and the run has found no other Services, EndpointSlices and
+// reserved addresses. Later changes are published with [envoys.publishEndpoints].
+func (p *publication) hasEndpoints(resources *envoy.Resources, r *run) bool {
+	return p.resources != nil && r.endpoints != 0 && p.endpoints == r.endpoints && maps.Equal(p.reserved, r.snapshot.Reserved) &&
+		slices.Equal(p.resources.Endpoints, resources.Endpoints)
+}
+
 // keep keeps the assignments for expected and published clusters that are newer than
 // the last ones, and returns them.
 func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assignments {
@@ -110,6 +120,11 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 			log.FromContext(ctx).Info("Envoy does not use all endpoints of a Service, because the clusters in its namespace share a limit",
 				"service", a.cluster.Service, "port", a.cluster.PortName, "used", a.cluster.Limit)
 		}
+		if last.endpoints != nil && envoy.EqualAssignments(last.endpoints, a.endpoints) {
+			a.endpoints = last.endpoints // the server recognizes it
+		} else {
+			p.published = nil
+		}
 		p.assigned[name], newer[name] = a, a.endpoints
 	}
 	return newer
@@ -118,7 +133,12 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 // complete ends the publication in progress. It keeps only the endpoints for the
 // clusters in retain: the resources that are published afterwards, or nil.
 func (p *publication) complete(retain *envoy.Resources) {
+	next := p.next
 	p.next = nil
+	if next != nil && retain != nil && len(p.assigned) == len(retain.Endpoints) && slices.Equal(next.Endpoints, retain.Endpoints) {
+		return
+	}
+	p.published = nil
 	retained := map[string]assignment{}
 	if retain != nil {
 		for _, cluster := range retain.Endpoints {
@@ -130,9 +150,13 @@ func (p *publication) complete(retain *envoy.Resources) {
 
 // assignments returns the newest endpoints for the resources' clusters.
 func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments {
+	if p.published != nil && p.resources != nil && slices.Equal(p.resources.Endpoints, resources.Endpoints) {
+		return p.published
+	}
 	all := make(envoy.Assignments, len(resources.Endpoints))
 	for _, cluster := range resources.Endpoints {
 		all[cluster.Cluster] = p.assigned[cluster.Cluster].endpoints
 	}
+	p.published = all
 	return all
 }

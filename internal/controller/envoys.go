@@ -69,6 +69,13 @@ type publication struct {
 	// endpoints for the clusters in resources and next.
 	reads    int64
 	assigned map[string]assignment
+	// published are the endpoints in the last publication, or nil if assigned has newer
+	// ones.
+	published envoy.Assignments
+	// endpoints identifies the EndpointSlices that the last publication contains, like
+	// [state.Loaded.Endpoints], and reserved are the addresses that it omits.
+	endpoints uint64
+	reserved  map[string]bool
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
 	// sequence counts how often the listeners changed. Programmed waits until Envoys
@@ -120,7 +127,10 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
 	p.client = secret
 	p.complete(p.resources)
-	e.follow(r.key.NamespacedName, p, p.resources)
+	p.endpoints, p.reserved = next.endpoints, next.reserved
+	if !next.isFollowed {
+		e.follow(r.key.NamespacedName, p, p.resources)
+	}
 	return next.exposure.IsSettled(), nil
 }
 
@@ -129,6 +139,11 @@ type prepared struct {
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
 	read     endpointsRead
+	// endpoints and reserved are like those of the publication. isFollowed reports whether the
+	// clusters and their EndpointSlices are the last publication's.
+	endpoints  uint64
+	reserved   map[string]bool
+	isFollowed bool
 	// certificate is the client certificate that the resources need, or nil, and client
 	// what the last publication has.
 	certificate *routing.ClientCertificate
@@ -146,11 +161,16 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 		p.listeners = listeners
 		p.sequence++
 	}
+	next.certificate, next.client = resources.ClientCertificate, p.client
+	next.endpoints, next.reserved = r.endpoints, r.snapshot.Reserved
+	if p.hasEndpoints(resources, r) {
+		p.next, next.isFollowed = resources, true
+		return next, nil
+	}
 	// The Services are followed before their EndpointSlices are read, so that no change
 	// is lost.
 	e.follow(r.key.NamespacedName, p, p.resources, resources)
 	p.expect(resources)
-	next.certificate, next.client = resources.ClientCertificate, p.client
 	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
 	if err != nil {
 		p.complete(p.resources)
@@ -161,6 +181,18 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 // hasPublished reports whether the Gateway's routes were published for Envoy.
 func (e *envoys) hasPublished(gateway types.NamespacedName) bool {
 	return e.memories.findPublication(gateway) != nil
+}
+
+// hasPublishedFor reports whether the Gateway's routes were published for the Envoys of the
+// Tunnel.
+func (e *envoys) hasPublishedFor(gateway types.NamespacedName, tunnel types.UID) bool {
+	p := e.memories.findPublication(gateway)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.tunnel == tunnel && p.resources != nil
 }
 
 // remove ends the streams for a Gateway that has no Tunnel or whose connectors have no

@@ -1,6 +1,9 @@
 package controller
 
-import "github.com/tunnel-gateway/tunnel-gateway/internal/state"
+import (
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
+)
 
 // A Gateway is forgotten in two steps: leave, when the controller does not manage it,
 // and forget, when it has no Tunnel either. Its metrics end with the reconcile that
@@ -13,7 +16,7 @@ func (p *process) leave(key state.Key) {
 	p.writer.Forget(key)
 	p.hostnames.remove(key.NamespacedName)
 	if m := p.memories.find(key); m != nil {
-		m.warned = nil
+		m.warned, m.loaded, m.decisions, m.statuses = nil, state.Previous{}, nil, status.Last{}
 	}
 }
 

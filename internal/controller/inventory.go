@@ -43,6 +43,10 @@ func newInventory(p *process, o Options, requeue func(state.Key)) *inventory {
 // inventoryRetryDelay is the maximum delay after a failed inventory.
 const inventoryRetryDelay = time.Minute
 
+// minRetryDelay is the minimum delay before a call that the API request budget or the API has
+// rejected is repeated.
+const minRetryDelay = 100 * time.Millisecond
+
 // Start takes inventories until the context is canceled.
 func (i *inventory) Start(ctx context.Context) error {
 	next := i.nextDelay()
@@ -57,10 +61,18 @@ func (i *inventory) Start(ctx context.Context) error {
 		next = i.nextDelay()
 		// The manager does not recover from a panic.
 		if err := recovery.Call(ctx, func() error { return i.checkAccounts(ctx) }); err != nil && ctx.Err() == nil {
-			next = min(next, inventoryRetryDelay)
+			next = i.retryDelay(err, next)
 			log.FromContext(ctx).Info("failed to list the accounts' tunnels", "cause", err.Error(), "retryAfter", next.String())
 		}
 	}
+}
+
+// retryDelay returns the delay after a failed inventory, before the next one that is due.
+func (*inventory) retryDelay(err error, next time.Duration) time.Duration {
+	if slot, ok := provider.RetryAfter(err); ok {
+		return max(slot, minRetryDelay) // a call that misses its slot in the budget gets a later one
+	}
+	return min(next, inventoryRetryDelay)
 }
 
 // nextDelay returns the interval, shortened by a random share of at most 10 %.

@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -117,6 +119,25 @@ func TestFailedInventoryDoesNotCount(t *testing.T) {
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 0})
 	h.takeInventory(i)
 	h.wantMetrics(map[string]float64{"orphaned_tunnels": 1})
+}
+
+func TestInventoryWithoutBudgetIsRepeatedAtItsSlot(t *testing.T) {
+	// A call that is repeated before its slot gets another slot behind all others, and a call that
+	// is repeated later finds its request used up by other calls.
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		h.reconcileFor(time.Second)
+		h.cloud.ResetCalls()
+		i := h.inventory()
+		i.interval = 30 * time.Second
+		h.cloud.Fail(fakeprovider.OpTunnels, &provider.RateLimitedError{RetryAfter: 3 * time.Second, Budget: true})
+		ctx, cancel := context.WithTimeout(t.Context(), 34*time.Second) // two intervals take longer
+		defer cancel()
+		if err := i.Start(ctx); err != nil {
+			t.Error(err)
+		}
+		h.wantCalls(fakeprovider.OpTunnels, fakeprovider.OpTunnels)
+	})
 }
 
 var errReset = &provider.UnavailableError{Err: errors.New("connection reset")}

@@ -40,7 +40,7 @@ func (r *run) scheduleInterimStatuses(ctx context.Context, interim func() gatewa
 		defer close(done)
 		err := recovery.Call(ctx, func() error {
 			report := interim()
-			r.process.writeStatuses(ctx, r.key, func(ctx context.Context) error { return r.process.writer.Write(ctx, r.key, report, nil) })
+			r.process.writeStatuses(ctx, r.key, func(ctx context.Context) error { return r.process.writer.Write(ctx, r.key, report, &r.memory.statuses) })
 			return nil
 		})
 		if err != nil {

@@ -8,9 +8,11 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 )
 
@@ -46,6 +48,11 @@ type memory struct {
 	// oldest change arrived that the running reconcile processes; zero if there is
 	// none.
 	queued, inProgress time.Time
+	// loaded is what the last reconcile has loaded, decisions what it has decided, and statuses
+	// what it has reported. A panic loses the first two.
+	loaded    state.Previous
+	decisions *decision.Memory
+	statuses  status.Last
 }
 
 // tunnelMemory is what the process remembers about a Gateway's tunnel.

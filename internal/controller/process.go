@@ -47,8 +47,11 @@ type dependencies struct {
 	// enqueueZone adds a zone to the queue of zones.
 	enqueueZone func(zoneKey)
 	xds         xdsServer
-	identities  identities
-	clock       clock
+	// changes records the events of the cache. It is nil if nothing records them: every
+	// reconcile then reads everything.
+	changes    *state.Changes
+	identities identities
+	clock      clock
 	// imports reads ServiceImports. It is nil when the client reads them.
 	imports *serviceImports
 }
@@ -81,6 +84,7 @@ func newProcess(d dependencies, o Options) *process {
 			Reader: d.reader(), ControllerName: o.ControllerName, ControllerNamespace: o.Namespace, ControllerPod: o.PodIPs,
 			Certificates: &state.CachedCertificates{Metadata: d.metadata, Live: d.live, Reads: o.ReadsCertificates},
 			CABundles:    &state.CachedCABundles{Metadata: d.metadata, Live: d.live},
+			Changes:      d.changes,
 		},
 		objects:  tunnelObjects{client: d.client, live: d.live, namespace: o.Namespace},
 		gateways: gatewayReader{live: d.live, controllerName: o.ControllerName, inScope: o.InScope},

@@ -73,7 +73,7 @@ func (p *process) reconcile(ctx context.Context, key state.Key, summary *reconci
 // load reads the objects that affect the key.
 func (p *process) load(ctx context.Context, key state.Key) (*state.Loaded, error) {
 	ctx, end := p.observer.span(ctx, "load", key)
-	loaded, err := p.loader.Load(ctx, key)
+	loaded, err := p.reload(ctx, key)
 	if err != nil {
 		end(err)
 		return nil, err
@@ -82,12 +82,29 @@ func (p *process) load(ctx context.Context, key state.Key) (*state.Loaded, error
 	return loaded, nil
 }
 
+// reload reads what has changed since the key was last loaded. Only a managed Gateway's
+// objects are remembered. After a panic or an error, everything is read.
+func (p *process) reload(ctx context.Context, key state.Key) (*state.Loaded, error) {
+	var previous state.Previous
+	if m := p.memories.find(key); m != nil {
+		previous, m.loaded = m.loaded, state.Previous{}
+	}
+	loaded, err := p.loader.Reload(ctx, key, &previous)
+	if err != nil || !loaded.Managed {
+		return loaded, err
+	}
+	m := p.memories.of(key)
+	m.loaded = previous
+	m.statuses.Changed(loaded.Changed)
+	return loaded, nil
+}
+
 // decide makes the decision about a managed Gateway with the Tunnel object, which can
 // be nil.
 func (p *process) decide(ctx context.Context, key state.Key, loaded *state.Loaded, object *v1alpha1.Tunnel) *decision.Decision {
 	_, end := p.observer.span(ctx, "build", key)
 	loaded.Snapshot.Now = p.clock.now()
-	d, rules := decision.Decide(loaded.Snapshot, object, p.options, nil), 0
+	d, rules := p.decideAgain(key, loaded.Snapshot, object), 0
 	plane := d.Plane(object)
 	if plane.Configuration != nil {
 		rules = len(plane.Configuration.Ingress)
@@ -95,6 +112,18 @@ func (p *process) decide(ctx context.Context, key state.Key, loaded *state.Loade
 	end(nil, attribute.Int("gateway.listeners", len(plane.Result.Listeners)), attribute.Int("gateway.routes", len(plane.Result.Routes)),
 		attribute.Int("tunnel.rules", rules), attribute.Bool("gateway.accepted", plane.Result.Rejected == nil),
 		attribute.String("gateway.data_plane", string(plane.Result.DataPlane)))
+	return d
+}
+
+// decideAgain decides with what the last decision about the Gateway has left.
+func (p *process) decideAgain(key state.Key, s *gateway.Snapshot, object *v1alpha1.Tunnel) *decision.Decision {
+	m := p.memories.of(key)
+	remembered := m.decisions
+	if m.decisions = nil; remembered == nil {
+		remembered = &decision.Memory{}
+	}
+	d := decision.Decide(s, object, p.options, remembered)
+	m.decisions = remembered
 	return d
 }
 
@@ -139,7 +168,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	summary.report, summary.usage, summary.uncounted = &report, plane.Result.Usage, plane.Result.Uncounted
 	// Record the metrics before the statuses, which can take long.
 	p.observer.record(key, summary, err)
-	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.Write(ctx, key, report, nil) })
+	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.Write(ctx, key, report, &r.memory.statuses) })
 	return requeueAfter, err
 }
 
@@ -207,7 +236,8 @@ func (p *process) withdraw(ctx context.Context, key state.Key, report gateway.Re
 func (p *process) newRun(key state.Key, loaded *state.Loaded) *run {
 	m := p.memories.of(key)
 	return &run{
-		process: p, key: key, memory: m, tunnel: m.tunnel, gateway: loaded.Gateway, snapshot: loaded.Snapshot, requests: requests{},
+		process: p, key: key, memory: m, tunnel: m.tunnel, gateway: loaded.Gateway, snapshot: loaded.Snapshot, endpoints: loaded.Endpoints,
+		requests: requests{},
 	}
 }
 

@@ -32,7 +32,9 @@ type run struct {
 	// snapshot contains the objects whose status entries are removed when the Tunnel
 	// retires.
 	snapshot *gateway.Snapshot
-	requests requests
+	// endpoints identifies the EndpointSlices in the snapshot: see [state.Loaded].
+	endpoints uint64
+	requests  requests
 	// stale means that the Tunnel must be read from the API server because it may
 	// have changed.
 	stale bool

@@ -43,6 +43,10 @@ type watches struct {
 	podIPs []netip.Addr
 	// account is the default account, whose token can be in a Secret.
 	account credentials.Default
+	// changes records every event. It may be nil.
+	changes *state.Changes
+	// own are the statuses that this process has written. It may be nil.
+	own *ownWrites
 }
 
 // mapFunc is a function that returns the keys that an object affects.
@@ -108,8 +112,8 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.Gateway, enqueue(record, w.fromUncountedGateway), reducesUsage},
 		{kinds.GatewayClass, enqueue(record, w.fromClass), nil},
 		{kinds.ListenerSet, enqueue(record, w.fromListenerSet), nil},
-		{kinds.HTTPRoute, enqueue(record, w.fromRoute), nil},
-		{kinds.GRPCRoute, enqueue(record, w.fromRoute), nil},
+		{kinds.HTTPRoute, enqueue(record, w.fromRoute), w.own.withoutOwn(nil)},
+		{kinds.GRPCRoute, enqueue(record, w.fromRoute), w.own.withoutOwn(nil)},
 		{kinds.ReferenceGrant, enqueue(record, w.fromGrant), nil},
 		{kinds.BackendTLSPolicy, enqueue(record, w.fromPolicy), nil},
 		{kinds.ConfigMap, enqueue(record, w.fromConfigMap), nil},
@@ -119,10 +123,13 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.EndpointSlice, enqueue(record, w.fromEndpointSlice), w.endpointsChanged()},
 		{kinds.Pod, enqueue(record, w.fromConnectorPod), addressesChanged},
 		{kinds.TunnelConfiguration, enqueue(record, w.fromConfiguration), nil},
-		{kinds.Tunnel, enqueue(record, w.fromTunnel), nil},
+		{kinds.Tunnel, enqueue(record, w.fromTunnel), w.own.withoutOwn(changesLifecycle)},
 	}
 	for _, kind := range connector.Kinds() {
 		all = append(all, watch[state.Key]{kind.Kind, enqueue(record, w.fromConnectors), nil})
+	}
+	for i := range all {
+		all[i].filter = recording(w.changes, all[i].filter)
 	}
 	return all
 }

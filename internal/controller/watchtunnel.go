@@ -115,6 +115,20 @@ func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Ke
 	return append(keys, limited...), err
 }
 
+// changesLifecycle reports whether an update of a Tunnel's status concerns more than the
+// configuration that its controller has written: other Gateways can depend on it.
+func changesLifecycle(before, after client.Object) bool {
+	return !equal(withoutConfiguration(before), withoutConfiguration(after))
+}
+
+// withoutConfiguration returns the Tunnel's status without what each write of its configuration
+// changes.
+func withoutConfiguration(object client.Object) v1alpha1.TunnelStatus {
+	status := object.(*v1alpha1.Tunnel).Status
+	status.Configuration, status.Conditions, status.Phase, status.Hostnames = v1alpha1.ConfigurationRecord{}, nil, "", nil
+	return status
+}
+
 // gatewaysOverLimit returns the Gateways that were rejected because of the namespace's
 // tunnel limit.
 func (w watches) gatewaysOverLimit(ctx context.Context, namespace string) ([]state.Key, error) {
