@@ -129,7 +129,7 @@ func (o *checkOptions) checker(ctx context.Context, s surroundings, line *progre
 func (o *checkOptions) readSource(ctx context.Context, live client.Reader, step func(string) func()) (*state.Source, error) {
 	// Many users have no permission to read CRDs. Listing the objects fails anyway if a CRD
 	// is missing.
-	experimental, err := controller.CheckCRDs(ctx, live)
+	crds, err := controller.CheckCRDs(ctx, live)
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
@@ -145,14 +145,15 @@ func (o *checkOptions) readSource(ctx context.Context, live client.Reader, step 
 	if err != nil {
 		return nil, err
 	}
-	source.ExperimentalRoutes = experimental
+	source.ExperimentalRoutes = crds.ExperimentalRoutes
 	return source, nil
 }
 
 // buildPlan decides about the Gateways, and applies --gateway.
 func (o *checkOptions) buildPlan(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("deciding about the Gateways")()
-	result, err := plan.Build(ctx, source, plan.Options{Options: gateway.Options{
+	// The statuses say whether applications of Cloudflare Access exist.
+	result, err := plan.BuildAssumingApplications(ctx, source, plan.Options{Options: gateway.Options{
 		ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
 	}}, time.Now())
 	if err != nil || o.gateway == "" {

@@ -120,11 +120,13 @@ func runController(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
-	if _, err := controller.CheckCRDs(ctx, live); err != nil {
+	crds, err := controller.CheckCRDs(ctx, live)
+	if err != nil {
 		return err
 	}
+	policies := controller.NewAccessPolicies(crds, logger)
 	// The manager's cache requires the namespaces.
-	namespaces, err := controller.FindNamespaces(ctx, live, logger, c.Kubernetes.Namespaces)
+	namespaces, err := controller.FindNamespaces(ctx, live, logger, c.Kubernetes.Namespaces, policies.Kinds())
 	if err != nil {
 		return err
 	}
@@ -151,15 +153,15 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	defer flushTraces(logger, flush)
 	o := controllerOptions(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
-	o.InScope, o.ReadsCertificates = namespaces.Includes, scope.ReadsCertificates
-	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m)); err != nil {
+	o.InScope, o.ReadsCertificates, o.AccessPolicies = namespaces.Includes, scope.ReadsCertificates, policies
+	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m, policies.Kinds())); err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
 	if !c.Cloudflare.HasDefaultAccount() {
 		logger.Info("no default account configured; serving only Gateways whose GatewayClass sets spec.account in its TunnelConfiguration")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
-	return runUntilNamespacesChange(ctx, m, readiness, logger, namespaces, secrets)
+	return runUntilChange(ctx, m, readiness, logger, namespaces, secrets, policies)
 }
 
 // readsAllSecrets reports whether certificates are validated in all namespaces.
@@ -181,23 +183,29 @@ func secretNamespaces(k config.Kubernetes, served []string) []string {
 	return slices.DeleteFunc(slices.Clone(k.CertificateNamespaces), func(namespace string) bool { return !slices.Contains(served, namespace) })
 }
 
-// runUntilNamespacesChange runs the manager until the context ends or a watched namespace
-// is created or deleted. A change is not an error: the process exits, and its pod
-// restarts it.
-func runUntilNamespacesChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...*controller.Namespaces) error {
+// changing is what cannot change while the controller runs. Watch returns the error that
+// requires a restart.
+type changing interface {
+	Watch(ctx context.Context, cached client.Reader, synced func() bool) error
+}
+
+// runUntilChange runs the manager until the context ends, a watched namespace is created or
+// deleted, or the CRD of AccessPolicies is installed. A change is not an error: the process
+// exits, and its pod restarts it.
+func runUntilChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...changing) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	// The watches are not manager runnables, because runnables start only after the cache
 	// has synced. It never syncs if the controller cannot read a namespace.
-	for _, namespaces := range watched {
+	for _, one := range watched {
 		go func() {
-			if err := namespaces.Watch(ctx, m.GetCache(), r.Synced); err != nil {
+			if err := one.Watch(ctx, m.GetCache(), r.Synced); err != nil {
 				stop(err)
 			}
 		}()
 	}
 	err := m.Start(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) {
+	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) || errors.Is(cause, controller.ErrAccessPoliciesInstalled) {
 		logger.Info("exiting for a restart", "cause", cause.Error())
 	}
 	return err
@@ -226,6 +234,13 @@ func controllerOptions(c *config.Config, clusterUID string, recorded *metrics.Me
 				return nil, err
 			}
 			return recorded.MeterDNS(d, id), nil
+		},
+		OpenAccess: func(id, token, accessToken string) (provider.Access, error) {
+			a, err := accounts.OpenAccess(cloudflare.Options{AccountID: id, APIToken: token, BaseURL: c.Cloudflare.BaseURL}, accessToken)
+			if err != nil {
+				return nil, err
+			}
+			return recorded.MeterAccess(a, id), nil
 		},
 		SigningKeySecret:  c.Gateway.SigningKeySecret,
 		Workers:           c.Gateway.Workers,

@@ -250,9 +250,9 @@ func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*stat
 	}
 	cluster.PermitGaps, cluster.Namespaces = true, []string{manifests.Namespace}
 	done := line.Step("checking the cluster's CRDs")
-	experimental, crdErr := controller.CheckCRDs(cmd.Context(), cluster.Live)
+	crds, crdErr := controller.CheckCRDs(cmd.Context(), cluster.Live)
 	done()
-	manifests.Experimental = manifests.Experimental || experimental
+	manifests.Experimental = manifests.Experimental || crds.ExperimentalRoutes
 	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
 	if err != nil {
 		return nil, err

@@ -123,8 +123,10 @@ func (r *run) removeAdopted(ctx context.Context) error {
 		return nil
 	}
 	r.process.dns.dropOutcomes(r.key.NamespacedName, recordAdoptions.results(t))
+	r.process.access.dropOutcomes(r.key.NamespacedName, applicationAdoptions.results(t))
 	remaining := t.DeepCopy()
-	if !removeAnswered(r, t, remaining, recordAdoptions) {
+	records := removeAnswered(r, t, remaining, recordAdoptions)
+	if applications := removeAnswered(r, t, remaining, applicationAdoptions); !records && !applications {
 		return nil
 	}
 	switch err := r.process.objects.client.Update(ctx, remaining); {

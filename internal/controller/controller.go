@@ -6,7 +6,8 @@
 // The files follow a change through the controller:
 //
 //   - watch.go, watchtunnel.go and servicewatch.go map a changed object to the keys of the Gateways
-//     that it affects. serviceimports.go watches ServiceImports while the cluster has their CRD.
+//     that it affects. serviceimports.go watches ServiceImports while the cluster has their CRD, and
+//     accesspolicies.go says whether AccessPolicies are known.
 //   - process.go contains what all Gateways share, and memory.go what the process remembers about
 //     one Gateway, and where it forgets it.
 //   - reconcile.go reconciles a key.
@@ -16,6 +17,8 @@
 //     with the objects in tunnelobjects.go, tokensecret.go and connectorobjects.go.
 //   - dns.go contains what the decisions say about hostnames in DNS, and dnszone.go the loop of decisions
 //     about the records in one zone.
+//   - access.go contains what the decisions demand of Cloudflare Access, and accessaccount.go the loop of
+//     decisions about the applications in one account. executor.go is what both loops share.
 //   - observer.go records metrics and traces, and notifier.go emits events.
 package controller
 
@@ -31,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
@@ -52,6 +56,8 @@ type Options struct {
 	// InScope reports whether the controller is configured to work in a namespace.
 	// The namespace may not exist.
 	InScope func(namespace string) bool
+	// AccessPolicies says whether AccessPolicies are known.
+	AccessPolicies *AccessPolicies
 	// ReadsCertificates reports whether the controller validates certificates in a
 	// namespace.
 	ReadsCertificates func(namespace string) bool
@@ -63,8 +69,11 @@ type Options struct {
 	// OpenDNS returns the DNS interface for the zones of an account. apiToken is the
 	// account's API token, and dnsToken the API token for DNS; empty for the account's.
 	OpenDNS func(account, apiToken, dnsToken string) (provider.DNS, error)
-	// SigningKeySecret names the Secret with the key that signs the comments of DNS
-	// records, in the controller's namespace.
+	// OpenAccess returns the interface for the applications of an account. apiToken is the
+	// account's API token, and accessToken the API token for Access; empty for the account's.
+	OpenAccess func(account, apiToken, accessToken string) (provider.Access, error)
+	// SigningKeySecret names the Secret with the key that signs the comments of DNS records
+	// and the tags of applications, in the controller's namespace.
 	SigningKeySecret string
 	// Workers is how many Gateways are reconciled concurrently.
 	Workers int
@@ -94,29 +103,31 @@ type Options struct {
 
 // Setup adds the indexes, the watches, the reconcilers and the inventory to the manager.
 func Setup(ctx context.Context, m manager.Manager, o Options) error {
-	for _, index := range state.Indexes(o.ControllerName) {
-		if err := m.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Extract); err != nil {
-			return err
-		}
+	if err := setupIndexes(ctx, m, o); err != nil {
+		return err
 	}
 	requeued, requeue := requeueing[state.Key](ctx)
 	subscribed, subscribe := requeueing[followed](ctx)
 	changedZones, enqueueZone := requeueing[zoneKey](ctx)
+	changedAccounts, enqueueAccount := requeueing[accountKey](ctx)
 	own := newOwnWrites()
 	d := dependencies{
 		client: own.client(m.GetClient()), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
-		changes: &state.Changes{}, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, clock: systemClock(),
+		changes: &state.Changes{}, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, enqueueAccount: enqueueAccount, clock: systemClock(),
 	}
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
 	}
-	w := watches{reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account, changes: d.changes, own: own}
+	w := watches{
+		reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account, policies: o.AccessPolicies,
+		changes: d.changes, own: own,
+	}
 	api, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("find the versions of kinds: %w", err)
 	}
 	imports := &serviceImports{cache: m.GetCache(), discovery: newestVersion(api), watches: w, requeue: requeue}
-	d.imports = imports
+	d.imports, d.policies = imports, o.AccessPolicies
 	p := newProcess(d, o)
 	imports.record = p.observer.pending.add
 	if err := setupImports(m, imports); err != nil {
@@ -134,10 +145,27 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	if err := setupEndpoints(m, p.envoys, subscribed); err != nil {
 		return err
 	}
-	if err := setupExecutor(m, "zone", newZoneReconciler(p, d, o, newSigningKey(d, o)), changedZones); err != nil {
+	key := newSigningKey(d, o)
+	if err := setupExecutor(m, "zone", newZoneReconciler(p, d, o, key), changedZones); err != nil {
+		return err
+	}
+	if err := setupExecutor(m, "account", newAccountReconciler(p, d, o, key), changedAccounts); err != nil {
 		return err
 	}
 	return watchAll(m, o, p, w, requeued)
+}
+
+// setupIndexes adds the indexes of the kinds that are watched.
+func setupIndexes(ctx context.Context, m manager.Manager, o Options) error {
+	for _, index := range state.Indexes(o.ControllerName) {
+		if _, ok := index.Object.(*v1alpha1.AccessPolicy); ok && !o.AccessPolicies.isWatched() {
+			continue
+		}
+		if err := m.GetFieldIndexer().IndexField(ctx, index.Object, index.Field, index.Extract); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // requeueing returns a channel for a controller, and a function that waits until the

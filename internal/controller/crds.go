@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/mod/semver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -30,7 +31,7 @@ var (
 	controllerCRDs = crdsOf(v1alpha1.GroupName)
 )
 
-// crdsOf returns the names of an API group's required CRDs.
+// crdsOf returns the names of an API group's CRDs.
 func crdsOf(group string) []string {
 	var names []string
 	for _, kind := range kinds.All() {
@@ -41,30 +42,43 @@ func crdsOf(group string) []string {
 	return names
 }
 
+// CRDs describe the installed CRDs.
+type CRDs struct {
+	// ExperimentalRoutes reports whether HTTPRoutes have the fields of the experimental
+	// channel.
+	ExperimentalRoutes bool
+	// AccessPolicies is the UID of the CRD of AccessPolicies. It is empty if there is none,
+	// or if it is being deleted.
+	AccessPolicies types.UID
+}
+
 // CheckCRDs returns an error that names every missing or outdated CRD and explains how
-// to install it. It logs the Gateway API CRDs that have no version. experimental reports
-// whether HTTPRoutes have the fields of the experimental channel.
-func CheckCRDs(ctx context.Context, live client.Reader) (experimental bool, err error) {
+// to install it. The CRD of AccessPolicies may be missing. CheckCRDs logs the Gateway API
+// CRDs that have no version.
+func CheckCRDs(ctx context.Context, live client.Reader) (found CRDs, err error) {
 	list := kinds.CustomResourceDefinition.NewMetadataList()
 	if err := live.List(ctx, list); err != nil {
-		return false, fmt.Errorf("list the installed CRDs: %w", err)
+		return CRDs{}, fmt.Errorf("list the installed CRDs: %w", err)
 	}
 	bundles, versions := map[string]string{}, map[string]string{}
 	for i := range list.Items {
 		name, annotations := list.Items[i].Name, list.Items[i].Annotations
-		experimental = experimental || hasExperimentalRoutes(&list.Items[i])
+		found.ExperimentalRoutes = found.ExperimentalRoutes || hasExperimentalRoutes(&list.Items[i])
+		if name == accessPolicyCRD && list.Items[i].DeletionTimestamp == nil {
+			found.AccessPolicies = list.Items[i].UID
+		}
 		bundles[name], versions[name] = annotations[consts.BundleVersionAnnotation], annotations[v1alpha1.BundleVersionAnnotation]
 	}
 	required, err := requiredVersions()
 	if err != nil {
-		return experimental, err
+		return found, err
 	}
 	unversioned, err := checkGatewayCRDs(bundles)
 	if len(unversioned) > 0 {
 		log.FromContext(ctx).Info("cannot check the version of Gateway API CRDs; their annotation is missing",
 			"crds", unversioned, "annotation", consts.BundleVersionAnnotation, "minimum", minGatewayAPIVersion)
 	}
-	return experimental, errors.Join(err, checkControllerCRDs(versions, required))
+	return found, errors.Join(err, checkControllerCRDs(versions, required))
 }
 
 // hasExperimentalRoutes reports whether the CRD is the one of HTTPRoutes in the experimental
@@ -129,6 +143,8 @@ func checkControllerCRDs(installed, required map[string]string) error {
 // or "".
 func controllerCRDProblem(installed map[string]string, name, required string) string {
 	switch version, ok := installed[name]; {
+	case !ok && name == accessPolicyCRD:
+		return "" // without it, AccessPolicies are unknown
 	case !ok:
 		return "is missing"
 	case !semver.IsValid(version):

@@ -27,13 +27,15 @@ func (p *publication) expose(plane *decision.Plane, object *v1alpha1.Tunnel, obs
 
 // observe returns what is known about the tunnel's configuration, with the Cloudflare
 // responses in memory.
-func observe(p *decision.Plane, object *v1alpha1.Tunnel, memory tunnel.Memory) ingress.Observed {
+func (r *run) observe(p *decision.Plane, object *v1alpha1.Tunnel) ingress.Observed {
+	memory := r.tunnel.memory
 	remote, recorded := memory.Remote.Configuration, object.Status.Configuration
 	observed := ingress.Observed{
 		Known: remote.Known,
 		Applied: p.Has(recorded.Hash) && recorded.Late == "" &&
 			conditions.TypeTunnelConfigurationApplied.IsTrue(object.Status.Conditions),
 		Elsewhere: !leadsToEnvoy(object) || object.Status.TunnelID == "",
+		OpenSince: r.memory.access.exposure.OpenSince(),
 	}
 	if !remote.Confirmed {
 		observed.Late = memory.LateWrites.Hashes

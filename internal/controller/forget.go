@@ -24,5 +24,6 @@ func (p *process) leave(key state.Key) {
 func (p *process) forget(key state.Key) {
 	p.envoys.remove(key.NamespacedName)
 	p.dns.forget(key.NamespacedName)
+	p.access.forget(key.NamespacedName)
 	p.memories.forget(key)
 }

@@ -35,7 +35,13 @@ type memory struct {
 	// first one.
 	tunnel  *tunnelMemory
 	applied applied
+	access  accessMemory
 	warned  map[gateway.HostnameWarning]bool
+	// loaded is what the last reconcile has loaded, decisions what it has decided, and statuses
+	// what it has reported. A panic loses the first two.
+	loaded    state.Previous
+	decisions *decision.Memory
+	statuses  status.Last
 
 	// [memories.mu] guards the other fields. isUsed reports whether a reconcile uses
 	// the memory, and publication is the last publication for the Gateway's Envoys, or
@@ -48,11 +54,6 @@ type memory struct {
 	// oldest change arrived that the running reconcile processes; zero if there is
 	// none.
 	queued, inProgress time.Time
-	// loaded is what the last reconcile has loaded, decisions what it has decided, and statuses
-	// what it has reported. A panic loses the first two.
-	loaded    state.Previous
-	decisions *decision.Memory
-	statuses  status.Last
 }
 
 // tunnelMemory is what the process remembers about a Gateway's tunnel.
@@ -145,6 +146,22 @@ func (m *memories) forget(key state.Key) {
 func (m *memories) removeUnused(key state.Key) {
 	if found := m.byKey[key]; found != nil && !found.isUsed && found.finding == nil && found.queued.IsZero() && found.inProgress.IsZero() {
 		delete(m.byKey, key)
+	}
+}
+
+// accessUntil returns the uptime until which the last decision about the access to the key's
+// hostnames holds; 0 if it holds until something changes. Only the key's worker calls it.
+func (m *memories) accessUntil(key state.Key) time.Duration {
+	if found := m.find(key); found != nil {
+		return found.access.until
+	}
+	return 0
+}
+
+// resetAccessUntil forgets the time that accessUntil returns: only a decision sets it.
+func (m *memories) resetAccessUntil(key state.Key) {
+	if found := m.find(key); found != nil {
+		found.access.until = 0
 	}
 }
 

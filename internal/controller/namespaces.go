@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	// namespaceCheckInterval is how often the configured namespaces are checked.
-	namespaceCheckInterval = 5 * time.Second
-	// minRunTime is how long the controller runs at least before it exits because a
-	// namespace changed.
+	// changeCheckInterval is how often the configured namespaces and the CRD of AccessPolicies
+	// are checked.
+	changeCheckInterval = 5 * time.Second
+	// minRunTime is how long the controller runs at least before it exits because of a
+	// change.
 	minRunTime = 30 * time.Second
 )
 
@@ -48,8 +49,11 @@ type Namespaces struct {
 // each other namespace it logs the cause and the solution. It returns an error if the
 // controller can work in none of the listed namespaces, because an empty list means all
 // namespaces.
-func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string) (*Namespaces, error) {
-	n, causes, err := findNamespaces(ctx, live, logger, listed, kinds.Select(isTenantKind))
+//
+// watched are the kinds that the controller watches.
+func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger, listed []string, watched []kinds.Kind) (*Namespaces, error) {
+	tenantKinds := slices.DeleteFunc(slices.Clone(watched), func(k kinds.Kind) bool { return !isTenantKind(k) })
+	n, causes, err := findNamespaces(ctx, live, logger, listed, tenantKinds)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +69,7 @@ func FindNamespaces(ctx context.Context, live client.Client, logger logr.Logger,
 // isTenantKind reports whether the controller must be able to watch the kind to work in a
 // namespace. It needs no Secrets: without them, it does not validate certificates.
 func isTenantKind(kind kinds.Kind) bool {
-	return kind.IsRequired() && !kind.ClusterScoped && !kind.OwnNamespace && kind.GVK() != kinds.Secret.GVK()
+	return !kind.ClusterScoped && !kind.OwnNamespace && kind.GVK() != kinds.Secret.GVK()
 }
 
 // FindSecretNamespaces returns the listed namespaces in which the controller can read
@@ -158,28 +162,40 @@ func (n *Namespaces) Watch(ctx context.Context, cached client.Reader, synced fun
 	if len(n.listed) == 0 {
 		return nil
 	}
-	earliest, seen := n.now().Add(minRunTime), ""
-	tick := time.NewTicker(namespaceCheckInterval)
+	change := awaitChange(ctx, n.logger, n.now, func(ctx context.Context) (string, error) {
+		return n.change(ctx, cached, synced())
+	})
+	if change == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrNamespacesChanged, change)
+}
+
+// awaitChange calls find every few seconds, and returns the change that it has found twice
+// in succession after the minimum run time, or "" when the context ends.
+func awaitChange(ctx context.Context, logger logr.Logger, now func() time.Time, find func(context.Context) (string, error)) string {
+	earliest, seen := now().Add(minRunTime), ""
+	tick := time.NewTicker(changeCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return nil
+			return ""
 		case <-tick.C:
 		}
 		var change string
 		err := recovery.Call(ctx, func() (err error) {
-			change, err = n.change(ctx, cached, synced())
+			change, err = find(ctx)
 			return err
 		})
 		if err != nil {
 			if ctx.Err() == nil {
-				n.logger.Info("failed to check whether the namespaces have changed", "cause", err.Error())
+				logger.Info("failed to check whether the controller must restart", "cause", err.Error())
 			}
 			continue
 		}
-		if change != "" && change == seen && !n.now().Before(earliest) {
-			return fmt.Errorf("%w: %s", ErrNamespacesChanged, change)
+		if change != "" && change == seen && !now().Before(earliest) {
+			return change
 		}
 		seen = change
 	}

@@ -29,6 +29,7 @@ type process struct {
 	hostnames    *sharedHostnames
 	sets         *listenerSetGateways
 	dns          *dnsBook
+	access       *accessBook
 	writer       *status.Writer
 	notify       notifier
 	observer     *observer
@@ -46,14 +47,18 @@ type dependencies struct {
 	requeue        func(state.Key)
 	// enqueueZone adds a zone to the queue of zones.
 	enqueueZone func(zoneKey)
-	xds         xdsServer
+	// enqueueAccount adds an account to the queue of accounts with applications.
+	enqueueAccount func(accountKey)
+	xds            xdsServer
+	identities     identities
+	clock          clock
 	// changes records the events of the cache. It is nil if nothing records them: every
 	// reconcile then reads everything.
-	changes    *state.Changes
-	identities identities
-	clock      clock
+	changes *state.Changes
 	// imports reads ServiceImports. It is nil when the client reads them.
 	imports *serviceImports
+	// policies says whether AccessPolicies are known. It is nil when they always are.
+	policies *AccessPolicies
 }
 
 // reader returns the reader for decisions.
@@ -61,7 +66,7 @@ func (d dependencies) reader() client.Reader {
 	if d.imports == nil {
 		return d.client
 	}
-	return importReader{d.client, d.imports}
+	return importReader{accessPolicyReader{d.client, d.policies}, d.imports}
 }
 
 // clock returns the wall-clock time and the uptime of the process. Changing the wall
@@ -100,8 +105,9 @@ func newProcess(d dependencies, o Options) *process {
 			listManaged: watches{reader: d.client, controllerName: o.ControllerName, namespace: o.Namespace}.managedGateways,
 			requeue:     d.requeue, hostnames: gateway.NewHostnames(),
 		},
-		sets: &listenerSetGateways{},
-		dns:  newDNSBook(d, o),
+		sets:   &listenerSetGateways{},
+		dns:    newDNSBook(d, o),
+		access: newAccessBook(d, o),
 		writer: &status.Writer{
 			Client: d.client, Live: d.live, ControllerName: o.ControllerName, Now: d.clock.now, Notify: d.notify.emitChange,
 			NotifyFailure: d.notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),

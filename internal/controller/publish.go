@@ -38,9 +38,12 @@ func (r *run) publish(ctx context.Context, object *v1alpha1.Tunnel) (done publis
 	if plane.Configuration == nil {
 		return done, nil
 	}
+	if r.holdsTable(plane.Result, object) {
+		return done, nil
+	}
 	ctx, end := r.process.observer.span(ctx, "publish", r.key)
 	done.tunnel = object.UID
-	done.settled, err = r.process.envoys.publish(ctx, r, plane, object, observe(plane, object, r.tunnel.memory))
+	done.settled, err = r.process.envoys.publish(ctx, r, plane, object, r.observe(plane, object))
 	end(err, attribute.Bool("envoy.settled", done.settled))
 	return done, err
 }
@@ -51,7 +54,7 @@ func (r *run) publish(ctx context.Context, object *v1alpha1.Tunnel) (done publis
 func (r *run) publishAgain(ctx context.Context, first published) error {
 	m := r.tunnel
 	if plane := r.decision.Envoy(m.object); plane != nil && m.object.UID == first.tunnel && first.settled {
-		if last := observe(plane, m.object, m.memory).Last; last == nil || plane.Configuration == nil || plane.Has(last.Hash()) {
+		if last := r.observe(plane, m.object).Last; last == nil || plane.Configuration == nil || plane.Has(last.Hash()) {
 			return nil
 		}
 	}

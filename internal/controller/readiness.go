@@ -49,12 +49,12 @@ func (r *Readiness) recordWatchError(err error) {
 	r.watchErrors[schema.GroupResource{Group: details.Group, Resource: details.Kind}] = err
 }
 
-// Setup starts a watch for every kind with the manager, in each replica and not only in
-// the leader. For each kind it adds a readiness check, such as "watch-services". A
+// Setup starts a watch for every watched kind with the manager, in each replica and not only
+// in the leader. For each kind it adds a readiness check, such as "watch-services". A
 // replica without permission to read a kind neither becomes ready nor becomes leader.
-func (r *Readiness) Setup(ctx context.Context, m manager.Manager) error {
+func (r *Readiness) Setup(ctx context.Context, m manager.Manager, watched []kinds.Kind) error {
 	r.informers = map[schema.GroupResource]cache.Informer{}
-	for _, kind := range kinds.Select(kinds.Kind.IsRequired) {
+	for _, kind := range watched {
 		resource := kind.Resource()
 		informer, err := m.GetCache().GetInformer(ctx, kind.NewWatched(), cache.BlockUntilSynced(false))
 		if err != nil {

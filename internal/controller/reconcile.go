@@ -27,7 +27,8 @@ func (p *process) Reconcile(ctx context.Context, key state.Key) (reconcile.Resul
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: sooner(requeueAfter, p.envoys.closingDelay(key.NamespacedName))}, nil
+	delay := sooner(p.envoys.closingDelay(key.NamespacedName), p.accessDelay(key))
+	return reconcile.Result{RequeueAfter: sooner(requeueAfter, delay)}, nil
 }
 
 // sooner returns the shorter delay, where 0 means none.
@@ -57,7 +58,8 @@ func (p *process) observe(ctx context.Context, key state.Key) (requeueAfter time
 // reconcile updates the key and returns the delay until its next reconcile, or 0.
 func (p *process) reconcile(ctx context.Context, key state.Key, summary *reconcileSummary) (time.Duration, error) {
 	p.envoys.closeOverdue(ctx, key.NamespacedName)
-	if err := p.dns.initialize(ctx); err != nil {
+	p.memories.resetAccessUntil(key)
+	if err := errors.Join(p.dns.initialize(ctx), p.access.initialize(ctx)); err != nil {
 		return 0, err
 	}
 	loaded, err := p.load(ctx, key)
@@ -132,6 +134,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	p.sets.record(key.NamespacedName, loaded.Snapshot.ListenerSets)
 	r := p.newRun(key, loaded)
 	object := r.latest(loaded.Tunnel)
+	loaded.Snapshot.Access = r.knownAccess(object)
 	d := p.decide(ctx, key, loaded, object)
 	r.decision, r.state = d, tunnel.Gateway{State: tunnel.GatewayExists, UID: loaded.Gateway.UID, Paused: d.Paused()}
 	result := d.Plane(object).Result
@@ -142,6 +145,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	r.memory.warned = p.notify.emitHostnameWarnings(loaded.Snapshot, r.memory.warned, result.HostnameWarnings())
 	summary.managed, summary.paused = r.tunnel, r.state.Paused
 	r.emitWarnings(result.Warnings)
+	r.expose(result, false) // from now on, an open hostname waits for its protection
 	first, err := r.publish(ctx, object)
 	if err != nil {
 		return 0, err
@@ -152,7 +156,13 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 		summary.awaitsEnvoys = requeueAfter > 0
 		return requeueAfter, err
 	}
+	if r.awaitsRules(r.tunnel.object) && r.tunnel.memory.KnowsRules() {
+		loaded.Tunnel = r.tunnel.object
+		return p.reconcileManaged(ctx, key, loaded, summary) // the decision depends on the rules in effect
+	}
+	r.expose(d.Plane(r.tunnel.object).Result, outcome.State == tunnel.OutcomeInEffect)
 	r.recordDNS(*outcome)
+	r.recordAccess()
 	if err := r.publishAgain(ctx, first); err != nil {
 		return 0, err
 	}
@@ -203,12 +213,14 @@ func (p *process) reconcileUnmanaged(ctx context.Context, key state.Key, loaded 
 		_, requeueAfter, err := r.manageInSpan(ctx)
 		if err == nil {
 			r.recordDeparture()
+			r.recordAccessDeparture()
 		}
 		return requeueAfter, err
 	}
 	if found.State == tunnel.GatewayUnknown {
 		summary.stateUnknown = true
 		p.dns.suspend(key.NamespacedName, "", "")
+		p.access.suspend(key.NamespacedName, accountKey{}, false)
 		return p.unknownRetry(key, loaded), nil
 	}
 	summary.unmanaged = true

@@ -123,7 +123,9 @@ func (r *run) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 		Envoys: r.process.envoys.facts(r.key.NamespacedName),
 	}
 	if r.decision != nil {
-		f.Desired = r.decision.Desired(object)
+		if f.Desired = r.decision.Desired(object); f.Desired != nil {
+			f.Desired.RulesUnknown = r.awaitsRules(object)
+		}
 	}
 	if tunnel.DependsOnChanges(f) {
 		f.ChangedNamespaces = r.changedNamespaces()
@@ -131,7 +133,7 @@ func (r *run) gatherFacts(ctx context.Context) (tunnel.Facts, error) {
 	if object == nil {
 		return f, nil
 	}
-	f.DNS = r.dnsFacts(object)
+	f.DNS, f.Access = r.dnsFacts(object), r.accessFacts(object)
 	tunnels, err := r.process.objects.list(ctx, r.process.objects.client)
 	if err != nil {
 		return f, err
@@ -260,6 +262,7 @@ func (r *run) conclude(ctx context.Context, s tunnel.Step, result tunnel.Result)
 	r.tunnel.memory = tunnel.Conclude(r.tunnel.memory, s, result)
 	r.reportFailure(ctx, before.Backoffs, result)
 	if s.Action == tunnel.Configure && r.tunnel.memory.Push != before.Push { // otherwise no request was sent
+		r.memory.access.lastWrite = &result.Uptime
 		r.recordWrite(s)
 	}
 	switch {

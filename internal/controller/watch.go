@@ -43,6 +43,8 @@ type watches struct {
 	podIPs []netip.Addr
 	// account is the default account, whose token can be in a Secret.
 	account credentials.Default
+	// policies says whether AccessPolicies are watched.
+	policies *AccessPolicies
 	// changes records every event. It may be nil.
 	changes *state.Changes
 	// own are the statuses that this process has written. It may be nil.
@@ -124,6 +126,11 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.Pod, enqueue(record, w.fromConnectorPod), addressesChanged},
 		{kinds.TunnelConfiguration, enqueue(record, w.fromConfiguration), nil},
 		{kinds.Tunnel, enqueue(record, w.fromTunnel), w.own.withoutOwn(changesLifecycle)},
+	}
+	if w.policies.isWatched() {
+		all = append(all,
+			watch[state.Key]{kinds.AccessPolicy, enqueue(record, w.fromAccessPolicy), nil},
+			watch[state.Key]{kinds.CustomResourceDefinition, enqueue(record, w.fromAccessPolicyCRD), accessPolicyCRDChanged})
 	}
 	for _, kind := range connector.Kinds() {
 		all = append(all, watch[state.Key]{kind.Kind, enqueue(record, w.fromConnectors), nil})
