@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,6 +57,11 @@ type apiServer struct {
 	writes []write
 	// created counts the objects that were created.
 	created int
+	// cached is the cache from which the controller reads; nil if it reads from the API
+	// server.
+	cached client.Reader
+	// watched are the Gateways that events in the cache have queued.
+	watched workqueue.TypedRateLimitingInterface[state.Key]
 	// staleCache contains the Tunnels and Gateways in a stale cache; nil if the cache
 	// is up to date.
 	staleCache client.Reader
@@ -113,6 +119,9 @@ func (a *apiServer) reader(kube client.Reader, object any) client.Reader {
 		if a.staleCache != nil {
 			return a.staleCache
 		}
+	}
+	if a.cached != nil {
+		return a.cached
 	}
 	return kube
 }

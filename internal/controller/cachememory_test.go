@@ -23,7 +23,7 @@ import (
 
 // hostileObjects is how many objects one namespace creates. A part is measured, because
 // each object needs the same memory.
-const hostileObjects, measuredObjects = 6000, 1500
+const hostileObjects, measuredObjects = 6000, 300
 
 // hostileName is the first object's name.
 const hostileName = "object-0"

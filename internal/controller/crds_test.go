@@ -80,8 +80,8 @@ func TestGatewayCRDsWithoutAVersionAreAccepted(t *testing.T) {
 }
 
 func TestMissingOrOutdatedControllerCRDsAreReported(t *testing.T) {
-	const configurations, tunnels = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev"
-	required := map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0"}
+	const configurations, tunnels, policies = "tunnelconfigurations.tunnelgateway.dev", "tunnels.tunnelgateway.dev", "accesspolicies.tunnelgateway.dev"
+	required := map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0", policies: "v0.2.0"}
 	for name, test := range map[string]struct {
 		installed map[string]string
 		want      []string // contained in the error; empty for no error
@@ -93,6 +93,8 @@ func TestMissingOrOutdatedControllerCRDsAreReported(t *testing.T) {
 		"a pre-release of the required version": {map[string]string{configurations: "v0.2.0-rc.1", tunnels: "v0.2.0"}, []string{"v0.2.0-rc.1"}},
 		"a CRD without a version":               {map[string]string{configurations: "", tunnels: "v0.2.0"}, []string{configurations, "v0.2.0", "tunnelgateway.dev/bundle-version", "kubectl apply"}},
 		"a missing CRD":                         {map[string]string{configurations: "v0.2.0"}, []string{tunnels + " is missing", "kubectl apply"}},
+		"a missing CRD of AccessPolicies":       {map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0"}, nil},
+		"an outdated CRD of AccessPolicies":     {map[string]string{configurations: "v0.2.0", tunnels: "v0.2.0", policies: "v0.1.9"}, []string{policies + " has version v0.1.9"}},
 		"two missing CRDs":                      {map[string]string{"tunnels.example.com": "v0.2.0"}, []string{configurations + " is missing", tunnels + " is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -55,6 +55,10 @@ type harness struct {
 	// wallTime and uptime are what the controller's clock returns.
 	wallTime time.Time
 	uptime   time.Duration
+	// changes records the events of the cache, and own the statuses that the controller has
+	// written. Both are nil without a cache.
+	changes *state.Changes
+	own     *ownWrites
 	// requeueAfter is the delay that the last reconcile returned.
 	requeueAfter time.Duration
 	// requeued contains the Gateways that other Gateways or an inventory requeued.
@@ -62,6 +66,12 @@ type harness struct {
 	// zones processes DNS zones, and queued contains the zones that wait for it.
 	zones  *zoneReconciler
 	queued map[zoneKey]bool
+	// applications processes the accounts' applications, and queuedAccounts contains the
+	// accounts that wait for it. openAccess opens the API; it is nil unless a test manages
+	// applications.
+	applications   *accountReconciler
+	queuedAccounts map[accountKey]bool
+	openAccess     func(account, apiToken, accessToken string) (provider.Access, error)
 }
 
 // newHarness returns a harness with a Gateway whose GatewayClass is "tunnel", one
@@ -127,12 +137,13 @@ func (h *harness) restart() {
 	h.uptime = 0
 	h.xds = &fakeXDS{state: xds.State{Connected: 2, Known: true, Published: true, Acknowledged: math.MaxInt64}}
 	h.registry = prometheus.NewRegistry()
-	h.queued = map[zoneKey]bool{}
+	h.queued, h.queuedAccounts = map[zoneKey]bool{}, map[accountKey]bool{}
 	d := dependencies{
-		client: h.client(), metadata: h.client(), live: h.kube, notify: notifier{events: h.events},
-		requeue:     func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
-		enqueueZone: func(key zoneKey) { h.queued[key] = true },
-		xds:         h.xds, identities: h.identities,
+		client: h.own.client(h.client()), metadata: h.client(), live: h.kube, changes: h.changes, notify: notifier{events: h.events},
+		requeue:        func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
+		enqueueZone:    func(key zoneKey) { h.queued[key] = true },
+		enqueueAccount: func(key accountKey) { h.queuedAccounts[key] = true },
+		xds:            h.xds, identities: h.identities,
 		clock: clock{now: func() time.Time { return h.wallTime }, uptime: func() time.Duration { return h.uptime }},
 	}
 	o := Options{
@@ -143,10 +154,11 @@ func (h *harness) restart() {
 		RetirementDelay: 30 * time.Second, DriftInterval: 10 * time.Minute, XDSService: "tunnel-gateway-xds", PodIP: netip.MustParseAddr("fd00::1"),
 		PodIPs:  []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.244.9.9")},
 		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
-		OpenDNS: h.openDNS, SigningKeySecret: "dns-key",
+		OpenDNS: h.openDNS, OpenAccess: h.openAccess, SigningKeySecret: "dns-key",
 	}
 	h.process = newProcess(d, o)
-	h.zones = newZoneReconciler(h.process, d, o, newSigningKey(d, o))
+	key := newSigningKey(d, o)
+	h.zones, h.applications = newZoneReconciler(h.process, d, o, key), newAccountReconciler(h.process, d, o, key)
 }
 
 // reconcileOnce reconciles the Gateway.

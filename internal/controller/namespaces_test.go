@@ -65,7 +65,7 @@ func TestFindNamespacesReturnsUsableNamespaces(t *testing.T) {
 	}}
 	var logged strings.Builder
 	logger := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{})
-	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "partial", "served", "by-name"})
+	found, err := FindNamespaces(t.Context(), a, logger, []string{"missing", "partial", "served", "by-name"}, (*AccessPolicies)(nil).Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,11 @@ func TestFindSecretNamespacesReturnsReadableNamespaces(t *testing.T) {
 func TestFindNamespacesRequiresAUsableNamespace(t *testing.T) {
 	// An empty result would make the controller watch all namespaces.
 	a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"denied": nil}}
-	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"denied", "missing"}); err == nil ||
+	if _, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"denied", "missing"}, (*AccessPolicies)(nil).Kinds()); err == nil ||
 		!strings.Contains(err.Error(), "denied: the controller has no permission to list") || !strings.Contains(err.Error(), "missing: the namespace does not exist") {
 		t.Errorf("got %v, want an error that explains each namespace", err)
 	}
-	if found, err := FindNamespaces(t.Context(), a, logr.Discard(), nil); err != nil || len(found.Served) > 0 {
+	if found, err := FindNamespaces(t.Context(), a, logr.Discard(), nil, (*AccessPolicies)(nil).Kinds()); err != nil || len(found.Served) > 0 {
 		t.Errorf("without a list: got %v, %v, want all namespaces", found, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestPermissionsGrantedByAWebhookAreFound(t *testing.T) {
 		rules:      map[string][]authorizationv1.ResourceRule{"a": {rule([]string{"gateways"}, "list", "watch")}, "b": nil},
 		incomplete: true, webhook: map[string]bool{"a": true},
 	}
-	found, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"a", "b"})
+	found, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"a", "b"}, (*AccessPolicies)(nil).Kinds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestChangedNamespacesAreDescribed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &fakeAuthorizer{rules: map[string][]authorizationv1.ResourceRule{"served": all, "denied": nil}}
-			n, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"served", "denied", "missing"})
+			n, err := FindNamespaces(t.Context(), a, logr.Discard(), []string{"served", "denied", "missing"}, (*AccessPolicies)(nil).Kinds())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,6 +77,7 @@ type world struct {
 	*harness
 	random *rand.Rand
 	cases  [][]client.Object
+	added  int // counts the objects that addCase has added, for their UIDs
 }
 
 func newWorld(t *testing.T, seed uint64, cases [][]client.Object) *world {
@@ -100,7 +101,8 @@ func (w *world) addCase() {
 		}
 		object = object.DeepCopyObject().(client.Object)
 		object.SetResourceVersion("")
-		object.SetUID(types.UID(object.GetNamespace() + "/" + object.GetName()))
+		w.added++
+		object.SetUID(types.UID(fmt.Sprintf("added-%d", w.added)))
 		w.createOnce(namespaceObject(object.GetNamespace()))
 		w.createOnce(object)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/hostnames"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
@@ -78,6 +80,28 @@ status:
     controllerName: tunnelgateway.dev/controller
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
   - parentRef: {name: shared, namespace: infra}
+    controllerName: example.com/other
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+---
+apiVersion: tunnelgateway.dev/v1alpha1
+kind: AccessPolicy
+metadata: {name: moved, namespace: team}
+spec:
+  targetRefs:
+  - {group: gateway.networking.k8s.io, kind: ListenerSet, name: set}
+  - {group: gateway.networking.k8s.io, kind: ListenerSet, name: set, sectionName: a}
+  - {group: gateway.networking.k8s.io, kind: ListenerSet, name: deleted}
+  - {group: gateway.networking.k8s.io, kind: Gateway, name: gone}
+  policies: [employees]
+status:
+  ancestors:
+  - ancestorRef: {name: second, namespace: infra}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - ancestorRef: {kind: ListenerSet, name: set, namespace: elsewhere}
+    controllerName: tunnelgateway.dev/controller
+    conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  - ancestorRef: {name: other, namespace: infra}
     controllerName: example.com/other
     conditions: [{type: Accepted, status: "True", reason: Accepted, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
@@ -186,6 +210,12 @@ func TestWatchesMapAChangeToTheGatewaysItAffects(t *testing.T) {
 			func() ([]state.Key, error) { return w.fromService(ctx, withName("team", "web", &corev1.Service{})) },
 			[]string{"Gateway infra/other", "Gateway infra/second", "Gateway infra/shared", "ListenerSet elsewhere/deleted"},
 		},
+		"an AccessPolicy affects the Gateways of its targets and in its status": {
+			func() ([]state.Key, error) {
+				return w.fromAccessPolicy(ctx, readObject(t, reader, "team", "moved", &v1alpha1.AccessPolicy{}))
+			},
+			[]string{"Gateway infra/second", "Gateway infra/shared", "Gateway team/gone", "ListenerSet team/deleted"},
+		},
 		"a Service with the same name in another namespace affects nothing": {
 			func() ([]state.Key, error) {
 				return w.fromService(ctx, withName("elsewhere", "web", &corev1.Service{}))
@@ -223,11 +253,25 @@ func TestEveryKindIsWatched(t *testing.T) {
 	watchedKinds(found, (&classReconciler{}).watches())
 	watchedKinds(found, (&envoys{}).watches())
 	want := map[string]bool{}
-	for _, kind := range kinds.Select(kinds.Kind.IsRequired) { // ServiceImports are watched while the cluster has them
+	for _, kind := range (*AccessPolicies)(nil).Kinds() { // ServiceImports are watched while the cluster has them
 		want[kind.Resource().String()] = true
 	}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("kinds (-listed +watched):\n%s", diff)
+	}
+}
+
+// Without their CRD, a watch of AccessPolicies would delay all reconciles.
+func TestAccessPoliciesAreNotWatchedWithoutTheirCRD(t *testing.T) {
+	absent := NewAccessPolicies(CRDs{}, logr.Discard())
+	found := map[string]bool{}
+	watchedKinds(found, watches{policies: absent}.all(nil))
+	isPolicy := func(k kinds.Kind) bool { return k.GVK() == kinds.AccessPolicy.GVK() }
+	if found[accessPolicyCRD] || slices.ContainsFunc(absent.Kinds(), isPolicy) {
+		t.Error("AccessPolicies are watched")
+	}
+	if len(absent.Kinds()) != len((*AccessPolicies)(nil).Kinds())-1 {
+		t.Errorf("got the kinds %v, want all others", absent.Kinds())
 	}
 }
 
