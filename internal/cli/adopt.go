@@ -33,6 +33,8 @@ type adoptOptions struct {
 	clusterID           string
 	cloudflare          config.Cloudflare
 	group               config.Group
+	// needs says which permissions the user's API token needs.
+	needs string
 }
 
 const dnsHelp = `Adopts DNS records for the hostnames that Gateways serve. The field spec.dns in a
@@ -99,13 +101,17 @@ func adoptCommand(program string) *cobra.Command {
 		RunE:              o.run,
 	}
 	o.addFlags(cmd.Flags())
+	o.registerCompletions(cmd)
+	return cmd
+}
+
+func (o *adoptOptions) registerCompletions(cmd *cobra.Command) {
 	registerCompletion(cmd, "output", cobra.FixedCompletions(adoptFormats, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "color", cobra.FixedCompletions(colorModes, cobra.ShellCompDirectiveNoFileComp))
 	registerCompletion(cmd, "context", func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		return contextNames(o.kubeconfig)
 	})
 	registerCompletion(cmd, "gateway", o.completeGateways)
-	return cmd
 }
 
 func (o *adoptOptions) addFlags(f *pflag.FlagSet) {
@@ -114,14 +120,20 @@ func (o *adoptOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.dryRun, "dry-run", false, "only show the records and what the controller would do")
 	f.BoolVarP(&o.yes, "yes", "y", false, "replace records that lead elsewhere without asking")
 	f.DurationVar(&o.timeout, "timeout", defaultTimeout, "maximum `duration` to wait for the results of each 500 records, such as 90s or 10m")
+	o.addCommonFlags(f, "permissions "+adoption.Permissions+" for the zones")
+}
+
+// addCommonFlags adds the flags that the commands to adopt records and applications share.
+// needs says which permissions the user's API token needs.
+func (o *adoptOptions) addCommonFlags(f *pflag.FlagSet, needs string) {
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(adoptFormats, " or "))
 	f.StringVar((*string)(&o.color), "color", "auto", colorUsage)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
 	f.StringVar(&o.context, "context", "", contextUsage)
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
-	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation in the comments of its records (default the ID in its Tunnels)")
-	o.group = o.cloudflare.DNSFlags(adoption.Permissions)
+	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, in the comments of its records and the tags of its applications (default the ID in its Tunnels)")
+	o.needs, o.group = needs, o.cloudflare.OwnTokenFlags(needs)
 	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }
@@ -180,8 +192,8 @@ func (o *adoptOptions) checkToken() error {
 		return err
 	}
 	if o.cloudflare.APIToken == "" {
-		return fmt.Errorf("no API token: set %s to your own token with the permissions %s for the zones; the controller's token is not used",
-			config.EnvName("cloudflare-api-token"), adoption.Permissions)
+		return fmt.Errorf("no API token: set %s to your own token with the %s; the controller's token is not used",
+			config.EnvName("cloudflare-api-token"), o.needs)
 	}
 	return nil
 }

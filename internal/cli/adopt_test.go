@@ -416,7 +416,7 @@ func TestAdoptEscapesTheTextOfRecords(t *testing.T) {
 func TestAskReplacesOnlyAfterAYes(t *testing.T) {
 	for answer, want := range map[string]error{"y\n": nil, "YES\n": nil, "yes": nil, "\n": errNotConfirmed, "n\n": errNotConfirmed, "": errNotConfirmed, "yes please\n": errNotConfirmed} {
 		var out bytes.Buffer
-		if err := ask(t.Context(), strings.NewReader(answer), &out, nil); err != want { //nolint:errorlint // the error is not wrapped
+		if err := ask(t.Context(), strings.NewReader(answer), &out, replacing(nil).question); err != want { //nolint:errorlint // the error is not wrapped
 			t.Errorf("%q: error = %v, want %v", answer, err, want)
 		}
 		if out.String() != "Replace the record that leads elsewhere? Requests then go to the Gateway. [y/N] " {
@@ -433,7 +433,7 @@ func TestAskEndsWithTheContext(t *testing.T) {
 	defer func() { _ = w.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := ask(ctx, r, &bytes.Buffer{}, nil); err != context.Canceled { //nolint:errorlint // the error is not wrapped
+	if err := ask(ctx, r, &bytes.Buffer{}, ""); err != context.Canceled { //nolint:errorlint // the error is not wrapped
 		t.Errorf("error = %v, want the context's", err)
 	}
 }

@@ -62,7 +62,7 @@ func (o *adoptOptions) executeOn(cmd *cobra.Command, live client.WithWatch, name
 		return nil
 	}
 	if asks {
-		if err := confirm(cmd, adoption.LeadingElsewhere(candidates)); err != nil {
+		if err := confirm(cmd, replacing(adoption.LeadingElsewhere(candidates))); err != nil {
 			return err
 		}
 	}
@@ -115,6 +115,24 @@ func (o *adoptOptions) examine(ctx context.Context, live client.Reader, names []
 
 // gateways returns the controller's Gateways, as the controller decides about them.
 func (o *adoptOptions) gateways(ctx context.Context, live client.Reader, step func(string) func()) ([]adoption.Gateway, error) {
+	built, err := o.buildPlan(ctx, live, step)
+	if err != nil {
+		return nil, err
+	}
+	var all []adoption.Gateway
+	for _, g := range built.DNSGateways() {
+		found := adoption.Gateway{Gateway: g.Gateway, Settings: g.Settings, AccountID: g.AccountID, ClusterID: g.ClusterID}
+		if g.Status != nil {
+			found.Managed = int(g.Status.Hostnames[string(dns.VerdictManaged)])
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
+
+// buildPlan returns the controller's Gateways, as the controller decides about them, or only
+// the one in --gateway.
+func (o *adoptOptions) buildPlan(ctx context.Context, live client.Reader, step func(string) func()) (*plan.Plan, error) {
 	cluster := state.Cluster{
 		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step,
 	}
@@ -136,15 +154,7 @@ func (o *adoptOptions) gateways(ctx context.Context, live client.Reader, step fu
 			return nil, err
 		}
 	}
-	var all []adoption.Gateway
-	for _, g := range built.DNSGateways() {
-		found := adoption.Gateway{Gateway: g.Gateway, Settings: g.Settings, AccountID: g.AccountID, ClusterID: g.ClusterID}
-		if g.Status != nil {
-			found.Managed = int(g.Status.Hostnames[string(dns.VerdictManaged)])
-		}
-		all = append(all, found)
-	}
-	return all, nil
+	return built, nil
 }
 
 // reservedReads is how many requests to Cloudflare are reserved together: two zones with one
@@ -203,18 +213,28 @@ func (o *adoptOptions) show(cmd *cobra.Command, candidates []*adoption.Candidate
 // print prints the candidates in the format of --output.
 func (o *adoptOptions) print(stdout io.Writer, candidates []*adoption.Candidate, table func(io.Writer, []*adoption.Candidate, bool, int) error) error {
 	if o.output == "json" {
-		text, err := encodeJSON(struct {
+		return writeJSON(stdout, struct {
 			Records []*adoption.Candidate `json:"records"`
 		}{append([]*adoption.Candidate{}, candidates...)})
-		if err == nil {
-			_, err = stdout.Write(text)
-		}
-		return err
 	}
-	color := o.color.enabled(stdout)
+	return writeAdoption(stdout, o.color, candidates, table)
+}
+
+// writeJSON prints the value.
+func writeJSON(stdout io.Writer, value any) error {
+	text, err := encodeJSON(value)
+	if err == nil {
+		_, err = stdout.Write(text)
+	}
+	return err
+}
+
+// writeAdoption prints a table.
+func writeAdoption[T any](stdout io.Writer, mode colorMode, all []T, table func(io.Writer, []T, bool, int) error) error {
+	color := mode.enabled(stdout)
 	width := terminalWidth(stdout)
 	if color {
 		stdout = withColors(stdout)
 	}
-	return table(stdout, candidates, color, width)
+	return table(stdout, all, color, width)
 }

@@ -115,7 +115,7 @@ func (o *checkOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, clusterDomainUsage)
 	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
 	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, controllerNamespaceUsage)
-	o.group = o.cloudflare.DNSFlags(check.Permissions)
+	o.group = o.cloudflare.OwnTokenFlags("permissions " + check.Permissions + " for the zones")
 	addEnvironment(o.group.Flags)
 	f.AddFlagSet(o.group.Flags)
 }

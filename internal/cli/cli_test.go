@@ -10,7 +10,7 @@ func TestHelpNamesCommandsFlagsAndVariables(t *testing.T) {
 		arguments []string
 		want      []string
 	}{
-		"program":   {[]string{"--help"}, []string{"check", "controller", "dns", "plan", "version", "completion", "pause", "reconcile", "resume", "rotate-token", "top", "wait"}},
+		"program":   {[]string{"--help"}, []string{"access", "check", "controller", "dns", "plan", "version", "completion", "pause", "reconcile", "resume", "rotate-token", "top", "wait"}},
 		"operation": {[]string{"rotate-token", "--help"}, []string{"tunnel-gateway rotate-token GATEWAY", "--wait ", "--timeout duration", "-n, --namespace", "--controller-namespace", "Exit status", "\n  tunnel-gateway rotate-token platform/shared\n"}},
 		"wait":      {[]string{"wait", "--help"}, []string{"tunnel-gateway wait GATEWAY", "--timeout duration", "Exit status", "\n  tunnel-gateway wait platform/shared\n"}},
 		"check":     {[]string{"check", "--help"}, []string{"tunnel-gateway check (HOSTNAME | URL)", "--no-request", "--header NAME:VALUE", "--timeout duration", "--gateway namespace/name", "[CLOUDFLARE_API_TOKEN]", "Zone: Read, DNS: Read", "Exit status", "\n  tunnel-gateway check shop.example.com\n"}},

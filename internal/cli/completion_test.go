@@ -72,6 +72,8 @@ func TestCompletionListsFlagValues(t *testing.T) {
 		"Gateways of top":               {[]string{"top", ""}, noFiles},
 		"a second Gateway of top":       {[]string{"top", "a/a", ""}, noFiles},
 		"commands of dns":               {[]string{"dns", ""}, "adopt\tLet the controller manage existing DNS records\n" + noFiles},
+		"commands of access":            {[]string{"access", ""}, "adopt\tLet the controller manage existing applications\n" + noFiles},
+		"hostnames of applications":     {[]string{"access", "adopt", ""}, noFiles},
 		"names of records":              {[]string{"dns", "adopt", ""}, noFiles},
 		"formats of dns adopt":          {[]string{"dns", "adopt", "-o", ""}, "table\njson\n" + noFiles},
 		"contexts of dns adopt":         {[]string{"dns", "adopt", "--kubeconfig", config, "--context", ""}, "production\nstaging\n" + noFiles},

@@ -28,10 +28,17 @@ type diffOptions struct {
 	signingKey string
 	group      config.Group
 	accounts   cloudflare.Client
+	// applications are what readApplications has read.
+	applications *plan.ReadApplications
 }
 
 func (o *diffOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.enabled, "diff", false, "compare with the configurations that the tunnels have at Cloudflare; exit with status 3 if a push would change a tunnel, the controller would change DNS records, or the manifests change Envoy routes")
+	o.addAccountFlags(f)
+}
+
+// addAccountFlags adds the flags that select the account and its API token.
+func (o *diffOptions) addAccountFlags(f *pflag.FlagSet) {
 	o.group = o.cloudflare.Flags("Read")
 	o.group.Flags.Lookup("cloudflare-api-token-secret").Usage = "`namespace/name` of the Secret with the API token under the key token, in the cluster or the manifests; alternative to --cloudflare-api-token"
 	o.group.Flags.StringVar(&o.signingKey, "signing-key-secret", config.DefaultSigningKeySecret, "`name` of the Secret in --controller-namespace with the key that signs the controller's DNS records")
@@ -45,6 +52,11 @@ func (o *diffOptions) load() error {
 	if !o.enabled {
 		return nil
 	}
+	return o.loadAccount()
+}
+
+// loadAccount is load without --diff.
+func (o *diffOptions) loadAccount() error {
 	return errors.Join(config.FromEnvironment([]config.Group{o.group}, os.LookupEnv), o.cloudflare.CheckFormat())
 }
 
@@ -65,6 +77,31 @@ func (o *diffOptions) compare(ctx context.Context, result *plan.Plan, objects cl
 	defer line.Step("reading the DNS zones at Cloudflare")()
 	result.CompareZones(ctx, o.openZones(objects), objects, o.signingKey)
 	return errors.Join(err, ctx.Err())
+}
+
+// readApplications reads the applications of Cloudflare Access on which the plan depends. It
+// reports whether there are any.
+func (o *diffOptions) readApplications(ctx context.Context, result *plan.Plan, objects client.Reader, line *progress.Line) bool {
+	defer line.Step("reading the applications at Cloudflare")()
+	o.applications = result.ReadApplications(ctx, o.openAccounts(objects), o.openApplications(objects), objects, o.signingKey)
+	return o.applications != nil
+}
+
+// openApplications returns a function that opens the applications of an account. Like
+// [diffOptions.openZones], it uses the account's token if the Secret with the API token for
+// Access cannot be read.
+func (o *diffOptions) openApplications(objects client.Reader) plan.OpenApplications {
+	return func(ctx context.Context, account credentials.Source, separate *credentials.Source) (provider.Access, error) {
+		token, own, err := readTokens(ctx, account, separate, objects)
+		if err != nil {
+			return nil, err
+		}
+		a, err := o.accounts.OpenAccess(cloudflare.Options{AccountID: account.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL}, own)
+		if err != nil {
+			return nil, &credentials.TokenError{Secret: account.Secret, Reason: err.Error()}
+		}
+		return a, nil
+	}
 }
 
 // openAccounts returns a function that opens an account at most once, even if
@@ -103,20 +140,29 @@ func (o *diffOptions) open(ctx context.Context, source credentials.Source, objec
 // token of their own, and no permission to get the controller's.
 func (o *diffOptions) openZones(objects client.Reader) plan.OpenZones {
 	return func(ctx context.Context, account credentials.Source, separate *credentials.Source) (provider.DNS, error) {
-		dnsToken := ""
-		if separate != nil {
-			dnsToken, _, _ = secrets.ReadToken(ctx, objects, *separate)
-		}
-		token, err := readAPIToken(ctx, account, objects)
-		if err != nil && dnsToken == "" {
+		token, own, err := readTokens(ctx, account, separate, objects)
+		if err != nil {
 			return nil, err
 		}
-		d, err := o.accounts.OpenDNS(cloudflare.Options{AccountID: account.Account, APIToken: cmp.Or(token, dnsToken), BaseURL: o.cloudflare.BaseURL}, dnsToken)
+		d, err := o.accounts.OpenDNS(cloudflare.Options{AccountID: account.Account, APIToken: token, BaseURL: o.cloudflare.BaseURL}, own)
 		if err != nil {
 			return nil, &credentials.TokenError{Secret: account.Secret, Reason: err.Error()}
 		}
 		return d, nil
 	}
+}
+
+// readTokens returns the account's API token, and the separate one for records or
+// applications, which is empty if it cannot be read or if there is none. Without the
+// account's token, the separate one takes its place.
+func readTokens(ctx context.Context, account credentials.Source, separate *credentials.Source, objects client.Reader) (token, own string, err error) {
+	if separate != nil {
+		own, _, _ = secrets.ReadToken(ctx, objects, *separate)
+	}
+	if token, err = readAPIToken(ctx, account, objects); err != nil && own == "" {
+		return "", "", err
+	}
+	return cmp.Or(token, own), own, nil
 }
 
 // readAPIToken returns the API token from the flags or from the Secret.

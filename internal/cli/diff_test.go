@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider/cloudflare"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/access"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/zones"
 )
@@ -31,6 +32,8 @@ type edge struct {
 	// unique for each test, so that each test has its own request budget.
 	mainToken, tenantToken string
 
+	applications *access.Database
+
 	mu sync.Mutex
 	// usedTokens are the tokens in all requests, by account.
 	usedTokens map[string]map[string]bool
@@ -42,7 +45,8 @@ type edge struct {
 func newEdge(t *testing.T) *edge {
 	t.Helper()
 	database := zones.New(zones.Options{})
-	e := &edge{Server: simulator.New(simulator.Options{Zones: database}), zones: database, ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
+	applications := access.New(access.Options{})
+	e := &edge{Server: simulator.New(simulator.Options{Zones: database, Access: applications}), zones: database, applications: applications, ids: map[string]string{}, mainToken: rand.Text(), tenantToken: rand.Text()}
 	server := httptest.NewServer(http.HandlerFunc(e.serve))
 	t.Cleanup(server.Close)
 	e.url = server.URL + "/client/v4"
@@ -152,6 +156,16 @@ func wantGolden(t *testing.T, path, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s differs (-want +got); run go test ./internal/cli -update to rewrite it:\n%s", path, diff)
+	}
+}
+
+// wantOnlyReads checks that requests changed nothing.
+func (e *edge) wantOnlyReads(t *testing.T) {
+	t.Helper()
+	for _, request := range e.Requests() {
+		if request.Method != http.MethodGet {
+			t.Errorf("unexpected request %s %s", request.Method, request.Path)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"crypto/rand"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -83,11 +82,7 @@ func TestDiffReadsTheZones(t *testing.T) {
 			if !strings.HasSuffix(got.stdout, test.want) {
 				t.Errorf("the output does not end with %q:\n%s", test.want, got.stdout)
 			}
-			for _, request := range e.Requests() {
-				if request.Method != http.MethodGet {
-					t.Errorf("unexpected request %s %s", request.Method, request.Path)
-				}
-			}
+			e.wantOnlyReads(t)
 		})
 	}
 }

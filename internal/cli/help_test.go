@@ -35,7 +35,7 @@ func TestWrapBreaksLongLines(t *testing.T) {
 }
 
 func TestHelpFitsTheWidth(t *testing.T) {
-	for _, command := range []string{"", "plan", "controller", "completion bash", "reconcile", "wait", "dns", "dns adopt"} {
+	for _, command := range []string{"", "plan", "controller", "completion bash", "reconcile", "wait", "dns", "dns adopt", "access", "access adopt"} {
 		var out bytes.Buffer
 		root := rootCommand("tunnel-gateway", &out)
 		root.SetArgs(append(strings.Fields(command), "--help"))

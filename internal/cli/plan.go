@@ -75,7 +75,8 @@ With --diff, plan compares each configuration with the configuration that the
 tunnel has at Cloudflare. It only reads: an API token with the permission
 Cloudflare Tunnel: Read is sufficient. If the GatewayClass sets dns.mode, plan also
 compares the hostnames with the DNS zones, which requires Zone: Read and DNS: Read, and
-a cluster. If a flag's description ends with a name in
+a cluster. If the GatewayClass manages applications of Cloudflare Access, plan also reads
+them, which requires Access: Apps and Policies Read, and a cluster. If a flag's description ends with a name in
 brackets, the environment variable with this name also sets the flag.
 
 Exit status:
@@ -87,8 +88,8 @@ Exit status:
      ListenerSet does not exist, an object or a manifest has a mistake, or no route
      answers the --why request; with --diff also: a hostname has a conflicting DNS
      record, no zone or no edge certificate
-  3  --diff: a push would change a tunnel, the controller would change DNS records,
-     or the manifests change Envoy routes
+  3  --diff: a push would change a tunnel, the controller would change DNS records
+     or applications, or the manifests change Envoy routes
   130  Ctrl-C ended the command`
 
 // planCommand returns the command plan. program is the program name in the examples.
@@ -171,6 +172,9 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	}
 	source.Certificates.AssumeMissing = o.assumeSecrets
 	result, err := o.buildPlan(cmd.Context(), source, line)
+	if err == nil && o.diff.enabled && o.diff.readApplications(cmd.Context(), result, source, line) {
+		result, err = o.buildPlan(cmd.Context(), source, line) // with the applications
+	}
 	if err != nil {
 		return err
 	}
@@ -184,19 +188,27 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	healthy, err := o.print(cmd, write, result, source)
+	if err != nil {
+		return err
+	}
+	return o.exitError(result, healthy, compareErr)
+}
+
+// print prints the plan with write, and the warnings. It reports whether plan found no problem.
+func (o *planOptions) print(cmd *cobra.Command, write printFunc, result *plan.Plan, source *state.Source) (healthy bool, err error) {
 	// The buffer prevents partial output if an error occurs.
 	var out bytes.Buffer
 	if err := write(&out, result); err != nil {
-		return fmt.Errorf("print the plan: %w", err)
+		return false, fmt.Errorf("print the plan: %w", err)
 	}
 	judged := o.judged(result)
 	warnSource(cmd.ErrOrStderr(), source)
 	unserved := o.warnPlan(cmd.ErrOrStderr(), result, judged)
 	if _, err := out.WriteTo(o.colored(cmd.OutOrStdout())); err != nil {
-		return fmt.Errorf("print the plan: %w", err)
+		return false, fmt.Errorf("print the plan: %w", err)
 	}
-	healthy := judged.Healthy() && !unserved && len(source.Warnings) == 0
-	return o.exitError(result, healthy, compareErr)
+	return judged.Healthy() && !unserved && len(source.Warnings) == 0, nil
 }
 
 // judged returns the part of the plan whose problems count: with --why, the part on which
@@ -308,7 +320,11 @@ func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
 // buildPlan builds the plan and applies --gateway.
 func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line *progress.Line) (*plan.Plan, error) {
 	defer line.Step("building the plan")()
-	result, err := plan.Build(ctx, source, o.options(), time.Now())
+	build := plan.Build
+	if o.why != "" { // the routes matter, and not what a hostname waits for
+		build = plan.BuildAssumingApplications
+	}
+	result, err := build(ctx, source, o.options(), time.Now())
 	if err != nil || o.gateway == "" {
 		return result, err
 	}
@@ -322,7 +338,7 @@ func (o *planOptions) options() plan.Options {
 		Options: gateway.Options{
 			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
 		},
-		ClusterID: o.clusterID, DataPlane: v1alpha1.DataPlane(o.dataPlane), Account: o.diff.account(),
+		ClusterID: o.clusterID, DataPlane: v1alpha1.DataPlane(o.dataPlane), Account: o.diff.account(), Applications: o.diff.applications,
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
@@ -59,14 +58,9 @@ func (o *planOptions) request() (routing.Request, error) {
 	}
 	request.Method = strings.ToUpper(o.method)
 	for _, header := range o.headers {
-		name, value, ok := strings.Cut(header, ":")
-		if name = strings.TrimSpace(name); !ok || name == "" {
-			return request, fmt.Errorf("--header must be of the form NAME:VALUE, got %q", header)
+		if err := request.AddHeader(header); err != nil {
+			return request, fmt.Errorf("--header %w", err)
 		}
-		if request.Headers == nil {
-			request.Headers = http.Header{}
-		}
-		http.Header(request.Headers).Add(name, strings.TrimSpace(value))
 	}
 	return request, nil
 }

@@ -40,12 +40,13 @@ func (c *Cloudflare) Flags(permission string) Group {
 	return Group{"Cloudflare", f}
 }
 
-// DNSFlags returns the flags of a command that reads DNS records with the user's API token,
-// which needs the permissions. The command does not use the controller's token.
-func (c *Cloudflare) DNSFlags(permissions string) Group {
+// OwnTokenFlags returns the flags of a command that reads DNS records or applications with the
+// user's API token. needs says which permissions it needs. The command does not use the
+// controller's token.
+func (c *Cloudflare) OwnTokenFlags(needs string) Group {
 	f := pflag.NewFlagSet("cloudflare", pflag.ContinueOnError)
 	f.Var((*secretValue)(&c.APIToken), "cloudflare-api-token",
-		"your API `token`, with the permissions "+permissions+" for the zones; prefer the environment variable, because other users on the machine can see flags")
+		"your API `token`, with the "+needs+"; prefer the environment variable, because other users on the machine can see flags")
 	f.StringVar(&c.BaseURL, "cloudflare-base-url", "", baseURLUsage)
 	return Group{"Cloudflare", f}
 }
