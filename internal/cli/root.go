@@ -86,7 +86,7 @@ func rootCommand(name string, out io.Writer) *cobra.Command {
 	}
 	root.SetVersionTemplate(versionText())
 	root.SetFlagErrorFunc(explainFlagError)
-	root.AddCommand(accessCommand(program), checkCommand(program), controllerCommand(), convertCommand(program), dnsCommand(program), planCommand(program), topCommand(program), versionCommand())
+	root.AddCommand(accessCommand(program), checkCommand(program), controllerCommand(), convertCommand(program), dnsCommand(program), planCommand(program), topCommand(program), uiCommand(program), versionCommand())
 	root.AddCommand(operationCommands(program)...)
 	root.SetOut(out) // the next call reads it
 	root.InitDefaultCompletionCmd()
