@@ -18,6 +18,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/node"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/access"
 	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
@@ -39,6 +40,7 @@ type demo struct {
 	client     client.Client
 	node       *node.Node
 	zone       zone
+	access     *access.Database
 	edge       *simulator.Server
 	api        string // the simulated API's URL
 	secure     string // the address at which the edge serves visitors by https
@@ -145,10 +147,10 @@ func (d *demo) background(ctx context.Context, do func(context.Context)) {
 // startEdge starts the simulator. It serves the hostnames that have a record in the zone, by
 // http and https, the edge for connectors, and the API.
 func (d *demo) startEdge(tunnels, connectors net.Listener) error {
-	d.zone = newZone()
+	d.zone, d.access = newZone(), newApplications()
 	d.edge = simulator.New(simulator.Options{
 		Dial: d.backends.dial, DialConnector: d.dialConnector, AccountID: accountID, Token: apiToken,
-		Zones: d.zone.database,
+		Zones: d.zone.database, Access: d.access,
 	})
 	api, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -87,18 +87,43 @@ func run(ctx context.Context, o options) error {
 
 // check applies the samples, waits until the tunnels serve them, and checks them.
 func (d *demo) check(ctx context.Context) error {
-	printStep("applying the samples from %s", d.samples)
-	if err := apply(ctx, d.client, d.samples); err != nil {
+	if err := d.applySamples(ctx); err != nil {
 		return err
-	}
-	if d.envoy != "" {
-		if err := d.applyEnvoySamples(ctx); err != nil {
-			return err
-		}
 	}
 	if err := waitUntilProgrammed(ctx, d.client); err != nil {
 		return err
 	}
+	if err := d.printResults(ctx); err != nil {
+		return err
+	}
+	if err := checkRequests(ctx, d.address()); err != nil {
+		return err
+	}
+	if err := checkPermissions(ctx, d.client, d.address()); err != nil {
+		return err
+	}
+	if err := d.checkAccess(ctx); err != nil {
+		return err
+	}
+	if d.envoy == "" {
+		return nil
+	}
+	return d.checkSplit(ctx)
+}
+
+func (d *demo) applySamples(ctx context.Context) error {
+	printStep("applying the samples from %s", d.samples)
+	if err := apply(ctx, d.client, d.samples); err != nil {
+		return err
+	}
+	if d.envoy == "" {
+		return nil
+	}
+	return d.applyEnvoySamples(ctx)
+}
+
+// printResults prints what the controller made of the samples.
+func (d *demo) printResults(ctx context.Context) error {
 	if err := printStatuses(ctx, d.client); err != nil {
 		return err
 	}
@@ -108,19 +133,7 @@ func (d *demo) check(ctx context.Context) error {
 	if err := d.printDataPlanes(ctx); err != nil {
 		return err
 	}
-	if err := d.zone.print(); err != nil {
-		return err
-	}
-	if err := checkRequests(ctx, d.address()); err != nil {
-		return err
-	}
-	if err := checkPermissions(ctx, d.client, d.address()); err != nil {
-		return err
-	}
-	if d.envoy == "" {
-		return nil
-	}
-	return d.checkSplit(ctx)
+	return d.zone.print()
 }
 
 func (d *demo) printHints() {
@@ -133,6 +146,8 @@ The tunnels are served on %[1]s until you press Ctrl-C. Try in another terminal:
   kubectl edit httproute -n team-a web
   kubectl delete listenerset -n team-a team-a   # team B does not get the hostname
   kubectl annotate namespace team-b tunnelgateway.dev/hostnames='*' --overwrite   # now it does
+  kubectl get accesspolicies -A
+  kubectl delete accesspolicy -n platform employees   # shared.example.com opens after 5 seconds
 `, d.address(), d.kubeconfig())
 	if d.envoy != "" {
 		fmt.Printf(`  curl -H 'Host: %[2]s' -H 'x-canary: always' %[1]s

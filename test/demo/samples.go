@@ -39,7 +39,7 @@ func apply(ctx context.Context, c client.Client, dir string) error {
 }
 
 // withDemoSettings returns the objects with settings by which the controller manages the
-// records in the demo's zone, by which connectors become ready at once, because the
+// records in the demo's zone and the applications in its account, by which connectors become ready at once, because the
 // simulated edge has no lag, and by which Envoys connect to ClusterIPs: the machine has no
 // pod network, and the API server accepts no loopback address in an EndpointSlice. A class
 // without settings gets its own. All settings are in the
@@ -66,7 +66,7 @@ func withDemoSettings(objects []client.Object) []client.Object {
 
 func addDemoSettings(c *v1alpha1.TunnelConfiguration) {
 	c.Namespace = cluster.ControllerNamespace
-	c.Spec.DNS = newDNS()
+	c.Spec.DNS, c.Spec.Access = newDNS(), newAccess()
 	if c.Spec.Connector == nil {
 		c.Spec.Connector = &v1alpha1.Connector{}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-func TestTheClassesInTheSamplesManageTheDemosZone(t *testing.T) {
+func TestTheClassesInTheSamplesManageTheDemosZoneAndApplications(t *testing.T) {
 	for _, dir := range []string{"../../config/samples", "../../config/samples/envoy"} {
 		set, err := manifest.Read([]string{dir}, manifest.Options{Namespace: "default"})
 		if err != nil {
@@ -37,6 +37,8 @@ func TestTheClassesInTheSamplesManageTheDemosZone(t *testing.T) {
 				t.Errorf("%s: the settings of GatewayClass %s do not exist", dir, class.Name)
 			} else if difference := cmp.Diff(newDNS(), c.Spec.DNS); difference != "" {
 				t.Errorf("%s: GatewayClass %s has other DNS settings than the demo (-want +got):\n%s", dir, class.Name, difference)
+			} else if difference := cmp.Diff(newAccess(), c.Spec.Access); difference != "" {
+				t.Errorf("%s: GatewayClass %s has other settings for Access than the demo (-want +got):\n%s", dir, class.Name, difference)
 			}
 		}
 		if classes != 1 {
