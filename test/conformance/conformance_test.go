@@ -219,9 +219,10 @@ func newFiles(t *testing.T) files {
 	return f
 }
 
-// logDirectory returns the directory for the logs and the report.
+// logDirectory returns the directory for the logs and the report. A run with one data plane has
+// its own, because another one can run at the same time.
 func logDirectory(t *testing.T) string {
-	dir, err := filepath.Abs(filepath.Join("..", "..", "bin", "conformance"))
+	dir, err := filepath.Abs(filepath.Join("..", "..", "bin", "conformance", strings.ToLower(*dataPlane)))
 	must(t, err)
 	must(t, os.MkdirAll(dir, 0o750))
 	return dir

@@ -80,6 +80,8 @@ func newAPIProxy() *apiProxy {
 	p.server.Config.ErrorLog = forward.ErrorLog
 	p.server.StartTLS()
 	DeferCleanup(func() {
+		// The controller still runs. If it connected again, Close would wait for its watches.
+		_ = p.server.Listener.Close()
 		p.server.CloseClientConnections()
 		p.server.Close()
 	})

@@ -91,7 +91,7 @@ func (env *dnsEnvironment) changeSettings(change func(*v1alpha1.TunnelConfigurat
 
 // runPods makes all connector pods in the client's cluster ready, as a kubelet would, until
 // the spec ends.
-func (env *dnsEnvironment) runPods(c client.Client) {
+func (env *environment) runPods(c client.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -104,7 +104,7 @@ func (env *dnsEnvironment) runPods(c client.Client) {
 }
 
 // markAllPodsReady ignores errors, because the next call repeats it.
-func (env *dnsEnvironment) markAllPodsReady(ctx context.Context, c client.Client) {
+func (env *environment) markAllPodsReady(ctx context.Context, c client.Client) {
 	var pods corev1.PodList
 	_ = c.List(ctx, &pods, client.InNamespace(env.controllerNamespace))
 	for i := range pods.Items {

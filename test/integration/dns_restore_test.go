@@ -65,9 +65,12 @@ type copiedCluster struct {
 	identity string // path to the controller's kubeconfig
 }
 
+// restoredKind is a kind of objects in a namespace, which a backup has.
+type restoredKind struct{ version, kind, namespace string }
+
 // restore starts a second cluster, and creates the environment's objects in it as a backup
 // program does: with their statuses, and with new UIDs.
-func (env *dnsEnvironment) restore(ctx context.Context) copiedCluster {
+func (env *environment) restore(ctx context.Context, more ...restoredKind) copiedCluster {
 	GinkgoHelper()
 	control, err := cluster.Start(ctx, cluster.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -86,10 +89,10 @@ func (env *dnsEnvironment) restore(ctx context.Context) copiedCluster {
 	Expect(cluster.ControllerRoles(ctx, c.client, "../../config/rbac", env.controllerNamespace)).To(Succeed())
 	env.runPods(c.client)
 	c.add(ctx, newObject(gatewayAPI, "GatewayClass", "", env.className), newObject("v1", "Secret", env.controllerNamespace, signingKey))
-	for _, kind := range []struct{ version, kind, namespace string }{
+	for _, kind := range append([]restoredKind{
 		{"v1", "Service", env.namespace}, {projectAPI, "TunnelConfiguration", env.controllerNamespace}, {projectAPI, "Tunnel", env.controllerNamespace},
 		{gatewayAPI, "Gateway", env.namespace}, {gatewayAPI, "HTTPRoute", env.namespace},
-	} {
+	}, more...) {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(kind.version)
 		list.SetKind(kind.kind + "List")

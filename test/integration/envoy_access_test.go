@@ -26,7 +26,18 @@ func accessToken(audience string) string {
 	if audience == "" {
 		return "Accept: */*"
 	}
-	return "Cf-Access-Token: shop/" + audience
+	return "Cf-Access-Jwt-Assertion: " + signedToken(audience)
+}
+
+// signedTokens are tokens by audience: the tests send each thousands of times.
+var signedTokens sync.Map
+
+// signedToken returns a token of the team in [requiredFor], valid for an hour.
+func signedToken(audience string) string {
+	token, _ := signedTokens.LoadOrStore(audience, sync.OnceValue(func() string {
+		return simulator.Claims{Team: "shop", Audience: []string{audience}}.Sign()
+	}))
+	return token.(func() string)()
 }
 
 // hostForms returns forms in which a visitor can send a host. A connector and Envoy

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
@@ -37,7 +38,8 @@ func (env *environment) identityOf(g *gatewayv1.Gateway) identity {
 	GinkgoHelper()
 	secret := &corev1.Secret{ObjectMeta: env.objectMeta(connector.IdentitySecretName(env.tunnelObject(g)))}
 	secret.Namespace = env.controllerNamespace
-	latest(secret)
+	// The controller writes it after the Tunnel.
+	Eventually(func() error { return kube.Get(context.Background(), client.ObjectKeyFromObject(secret), secret) }).Should(Succeed())
 	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
 	Expect(err).NotTo(HaveOccurred())
 	pool := x509.NewCertPool()

@@ -185,6 +185,9 @@ func differencesFromDocumentation(g Gomega, address string) string {
 		"tunnel_gateway_tunnel_data_plane_change_start_time_seconds", // exported only during a change
 		// exported only for the zones that dns.zones lists
 		"tunnel_gateway_dns_records", "tunnel_gateway_dns_changes_total", "tunnel_gateway_dns_zone_records", "tunnel_gateway_dns_zone_quota", "tunnel_gateway_dns_last_read_timestamp_seconds", "tunnel_gateway_dns_forbidden",
+		// exported only for accounts whose applications are managed
+		"tunnel_gateway_access_hostnames", "tunnel_gateway_access_changes_total", "tunnel_gateway_access_applications", "tunnel_gateway_access_account_applications",
+		"tunnel_gateway_access_orphaned_applications", "tunnel_gateway_access_waiting_changes", "tunnel_gateway_access_last_read_timestamp_seconds", "tunnel_gateway_access_forbidden",
 	} {
 		g.Expect(defined).To(HaveKey(name))
 		delete(defined, name)

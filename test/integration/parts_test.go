@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ var (
 	lifecycle = Label("lifecycle")
 	// ownership marks specs about which Gateway or program a tunnel belongs to.
 	ownership = Label("ownership")
-	// records marks specs about DNS records.
+	// records marks specs about DNS records, and about applications at Cloudflare's edge.
 	records = Label("dns")
 	// withEnvoy and envoyRollouts mark specs that run Envoys, which share the xDS server's
 	// port and the node of their process. envoyRollouts marks a part of them that takes about as long.
@@ -51,6 +52,10 @@ var parts = map[string]string{
 	"dns": "dns", "users": "users",
 	"others": "!envoy && !envoy-rollouts && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
 }
+
+// fastParts are the parts whose controllers have no race detector, because the controllers in the
+// other parts run the same code.
+var fastParts = []string{"dns", "load", "ownership", "slow", "users"}
 
 // network is the part of the network namespace that belongs to a part's process. Nodes serve
 // Pod and Service addresses, so those of the two parts with Envoys must differ.
@@ -116,6 +121,9 @@ func runPart(t *testing.T, name, filter string) {
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+filter, "-ginkgo.json-report="+results)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
 	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, partVariable+"="+name)
+	if slices.Contains(fastParts, name) {
+		run.Env = append(run.Env, binaryVariable+"="+fastBinary())
+	}
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	output, err := run.CombinedOutput()
 	ran, failed := reportSpecs(t, results)

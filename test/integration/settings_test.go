@@ -195,7 +195,7 @@ var _ = Describe("settings", func() {
 		}}, "min is greater than max: lower min (default 1) or raise max (default 4)"),
 		Entry("required access without a team name", v1alpha1.TunnelConfigurationSpec{ListenerConfigurations: []v1alpha1.ListenerConfiguration{{
 			ProtocolPort: "HTTPS:443", Access: &v1alpha1.Access{Required: true, AUDTags: []v1alpha1.AUDTag{"4714c1358e65fe4b"}},
-		}}}, "access is required but has no teamName, so tokens cannot be validated: set teamName, or set required to false"),
+		}}}, "access is required but has neither policies nor teamName, so tokens cannot be validated: set policies, set teamName and audTags, or set required to false"),
 		Entry("a duration that cloudflared does not support", v1alpha1.TunnelConfigurationSpec{OriginRequest: &v1alpha1.OriginRequest{
 			ConnectTimeout: ptr.To[v1alpha1.Duration]("500ms"),
 		}}, "must be a positive number of whole seconds, written in hours, minutes and seconds, such as 30s or 1m30s"),

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -91,12 +92,27 @@ func prepare() error {
 			return fmt.Errorf("build %s: %w\n%s", program, err, output)
 		}
 	}
-	return controllerproc.Build(ctx, binary)
+	return errors.Join(controllerproc.Build(ctx, binary), controllerproc.BuildFast(ctx, fastBinary()))
+}
+
+// fastDirectory is below the controller's directory.
+const fastDirectory = "fast"
+
+// fastBinary returns the path to a controller without the race detector. Its messages begin with
+// the same name.
+func fastBinary() string {
+	return filepath.Join(filepath.Dir(binary), fastDirectory, filepath.Base(binary))
 }
 
 // programPath returns the path to a program that the tests run. It is in the controller's
 // directory.
-func programPath(name string) string { return filepath.Join(filepath.Dir(binary), name) }
+func programPath(name string) string {
+	directory := filepath.Dir(binary)
+	if filepath.Base(directory) == fastDirectory {
+		directory = filepath.Dir(directory)
+	}
+	return filepath.Join(directory, name)
+}
 
 func TestIntegration(t *testing.T) {
 	if kubeconfig == "" {
