@@ -362,6 +362,24 @@ var alertCases = map[string]struct {
 		s.recordHealthy()
 		s.SetZone("example.com", metrics.Zone{Records: 30000, ReadAt: startTime})
 	}},
+	"an application of another writer": {want: []string{"TunnelGatewayApplicationExists"}, record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Reasons: map[string]int{"ApplicationExists": 1, "Protected": 3}, Total: 60})
+	}},
+	"an application that another client keeps changing": {want: []string{"TunnelGatewayApplicationContested"}, record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Reasons: map[string]int{"Contested": 1}, Total: 60})
+	}},
+	"an orphaned application": {want: []string{"TunnelGatewayOrphanedApplications"}, record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Orphans: 1, Total: 60})
+	}},
+	"401 of 500 applications": {want: []string{"TunnelGatewayAccountApplications"}, record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Total: 401})
+	}},
+	"400 of 500 applications": {record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Reasons: map[string]int{"Protected": 390, "Pending": 10}, Managed: 390, Total: 400, Waiting: 10})
+	}},
+	"a token for Access without the permission": {want: []string{"TunnelGatewayAccessForbidden"}, record: func(s *prometheusServer) {
+		s.recordAccess(metrics.Access{Reasons: map[string]int{"Forbidden": 2}, Forbidden: true})
+	}},
 	"an error every minute": {want: []string{"TunnelGatewayReconcileErrors"}, record: func(s *prometheusServer) {
 		s.recordHealthy()
 		s.RecordError(sharedGateway, conditions.ReasonUnauthorized)
@@ -374,6 +392,14 @@ func (s *prometheusServer) recordHealthy() {
 	s.SetConnectedEnvoys(sharedGateway, 1)
 	s.ObserveAcknowledgement(metrics.XDSRoutes, 20*time.Millisecond)
 	s.SetCertificateExpiry(startTime.Add(60*24*time.Hour), startTime.Add(365*24*time.Hour))
+}
+
+// recordAccess records the metrics of a healthy Gateway and of an account's applications, which
+// have just been read.
+func (s *prometheusServer) recordAccess(a metrics.Access) {
+	s.recordHealthy()
+	a.ReadAt = s.now
+	s.SetAccess("account", a)
 }
 
 // recordZone records the metrics of a zone that has just been read.

@@ -175,6 +175,8 @@ func (s *prometheusServer) query(expression string) promql.Vector {
 // recordAll records a value for each metric.
 func (s *prometheusServer) recordAll() {
 	s.SetZone("example.com", metrics.Zone{Verdicts: map[string]int{"Managed": 3, "Missing": 1}, Records: 20, Quota: 200, ReadAt: s.now})
+	s.SetAccess("account", metrics.Access{Reasons: map[string]int{"Protected": 3}, Managed: 3, Total: 20, ReadAt: s.now})
+	s.CountApplicationChange("account", "create", nil)
 	s.CountRecordChanges("example.com", "create", 1, nil)
 	s.CountRecordChanges("example.com", "create", 1, provider.ErrForbidden)
 	s.SetConnectedEnvoys(sharedGateway, 2)
