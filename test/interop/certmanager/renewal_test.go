@@ -13,6 +13,7 @@ type sharedGateway struct {
 	*environment
 	gateway         *gatewayv1.Gateway
 	team, otherTeam *gatewayv1.ListenerSet // team has listeners web and api
+	later           *gatewayv1.HTTPRoute   // not created yet
 	history         *statusHistory
 }
 
@@ -31,6 +32,10 @@ func newSharedGateway(teamAnnotations ...string) *sharedGateway {
 	createRoute(t.team, "web", "web.example.com")
 	createRoute(t.team, "api", "api.example.com")
 	createRoute(t.otherTeam, "other", "one.other.example.com")
+	// Otherwise, the controller can see the later route before its Service, and push twice.
+	later, service := route(t.otherTeam, "later", "later.other.example.com")
+	t.later = later
+	create(service)
 
 	Eventually(gatewayConditions).WithArguments(t.gateway).Should(HaveExactElements(setProgrammed, listenerProgrammed))
 	Eventually(listenerSetConditions).WithArguments(t.team).Should(HaveExactElements(setProgrammed, listenerProgrammed, listenerProgrammed))
@@ -64,7 +69,7 @@ func (t *sharedGateway) answerFor(host string) string {
 func (t *sharedGateway) expectNoChange() {
 	GinkgoHelper()
 	t.history.waitUntilQuiet()
-	createRoute(t.otherTeam, "later", "later.other.example.com")
+	create(t.later)
 	Eventually(t.answerFor).WithArguments("later.other.example.com").Should(Equal("later." + t.gateway.Namespace))
 	Eventually(func() []string { return t.history.statuses(t.otherTeam) }).Should(HaveLen(2), "the status counts the later route")
 	Expect(t.pushes()).To(Equal(1), "the push of the later route")

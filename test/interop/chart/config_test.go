@@ -180,8 +180,8 @@ func byID(t *testing.T, all []object) map[string]object {
 // contain files outside its directory.
 func TestChartContainsTheCRDsOfConfig(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(configDir, "crd", "tunnelgateway.dev_*.yaml"))
-	if err != nil || len(files) != 2 {
-		t.Fatalf("%d CustomResourceDefinitions in config/crd, want 2 (%v)", len(files), err)
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%d CustomResourceDefinitions in config/crd, want 3 (%v)", len(files), err)
 	}
 	rendered := byID(t, defaultObjects(t))
 	for _, path := range files {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,9 +204,10 @@ func (e *environment) exerciseController(t *testing.T, r *runningController, gra
 	e.stopsConnectors(t, o)
 	e.retiresTunnel(t, o)
 	policy, authority := o.backendPolicy()
-	e.create(t, policy, authority)
+	access := o.accessPolicy()
+	e.create(t, policy, authority, access)
 	e.changeObjectsUntil(t, o, func() error { return checkAllUsed(granted, e.requests(t, r.user)) })
-	for _, object := range []client.Object{policy, authority} {
+	for _, object := range []client.Object{policy, authority, access} {
 		if err := e.kube.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
@@ -225,6 +226,17 @@ func (o exercisedObjects) backendPolicy() (*gatewayv1.BackendTLSPolicy, *corev1.
 			Hostname: "backend.example.com", CACertificateRefs: []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: "authority"}},
 		},
 	}}, &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"ca.crt": "none"}}
+}
+
+// accessPolicy returns a policy for a ListenerSet that does not exist. It affects no
+// hostname, and its status reports the missing target.
+func (o exercisedObjects) accessPolicy() *v1alpha1.AccessPolicy {
+	return &v1alpha1.AccessPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: o.set.Namespace, Name: "access"}, Spec: v1alpha1.AccessPolicySpec{
+		TargetRefs: []gatewayv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{
+			Group: gatewayv1.GroupName, Kind: "ListenerSet", Name: "missing",
+		}}},
+		Policies: []v1alpha1.PolicyName{"employees"},
+	}}
 }
 
 // repairsTunnelToken corrupts the Secret with the tunnel's token and waits until
@@ -365,20 +377,29 @@ func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 }
 
-// annotateRepeatedly changes an annotation on each object 100 times.
+// annotateRepeatedly changes an annotation on each object 100 times, and the generation of
+// the AccessPolicy, whose status depends on nothing else. The objects change concurrently, so
+// that the controller writes their statuses meanwhile.
 func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
+	t.Helper()
 	policy, _ := o.backendPolicy()
-	for n := range 100 {
-		for _, object := range []client.Object{
-			&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta},
-			&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}, policy,
-		} {
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/n":%q}}}`, strconv.Itoa(n))
-			if err := e.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, patch)); err != nil {
-				t.Fatal(err)
-			}
-		}
+	const annotation, policies = `{"metadata":{"annotations":{"example.com/n":"%d"}}}`, `{"spec":{"policies":["employees-%d"]}}`
+	patches := map[client.Object]string{
+		&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}: annotation, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta}: annotation,
+		&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}: annotation, policy: annotation, o.accessPolicy(): policies,
 	}
+	var running sync.WaitGroup
+	for object, patch := range patches {
+		running.Go(func() {
+			for n := range 100 {
+				if err := e.kube.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, patch, n))); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
 }
 
 // keepsServingAfterUninstall uninstalls the release while Gateways exist, checks
