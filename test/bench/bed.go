@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -30,62 +31,96 @@ const (
 	metricsAddress = "127.0.0.1:18001"
 )
 
-// bedOptions selects what a bed serves.
+// bedOptions selects what a bed serves. They are passed as JSON.
 type bedOptions struct {
-	dataPlane v1alpha1.DataPlane
-	hostnames int
-	programs  string // the directory with the programs
-	envoy     string // the path to Envoy
-	// cloudflared is the path to the real connector, or empty for the stand-in.
-	cloudflared string
+	DataPlane v1alpha1.DataPlane
+	Hostnames int
+	// PerRoute is how many hostnames each route has.
+	PerRoute int
+	Programs string // the directory with the programs
+	Envoy    string // the path to Envoy
+	// Cloudflared is the path to the real connector, or empty for the stand-in.
+	Cloudflared string
 }
+
+// maxServices limits the Services. More routes share them.
+const maxServices = 5000
+
+func (o bedOptions) routes() int { return (o.Hostnames + o.PerRoute - 1) / o.PerRoute }
+
+func (o bedOptions) services() int { return min(o.routes(), maxServices) }
 
 // bed is everything that one measurement needs. Its visitors send requests to address.
 type bed struct {
 	bedOptions
-	dir       string         // for temporary files
-	stops     []func() error // in the order in which they were started
-	kube      client.Client
-	node      *node.Node
-	edge      *simulator.Server
-	real      *cloudflaredEdge  // nil with the stand-in
-	addresses map[string]string // ClusterIP by the Service's DNS name
-	forwards  []int             // Service by route
-	address   string
+	dir        string         // for temporary files
+	stops      []func() error // in the order in which they were started
+	kube       client.Client
+	node       *node.Node
+	edge       *simulator.Server
+	real       *cloudflaredEdge  // nil with the stand-in
+	addresses  map[string]string // ClusterIP by the Service's DNS name
+	forwards   []int             // Service by route
+	changed    int               // number of changes
+	address    string
+	controller controllerproc.Options
+	running    *controllerproc.Process
 }
 
-// startBed starts everything and returns when every hostname is served and the controller
-// is idle. The caller stops the bed even after an error.
-func startBed(ctx context.Context, o bedOptions) (*bed, error) {
-	b := &bed{bedOptions: o, addresses: map[string]string{}}
+// start starts everything and returns when every hostname is served and the controller is
+// idle. The caller stops the bed even after an error.
+func (b *bed) start(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "tunnel-gateway-bench-")
 	if err != nil {
-		return b, err
+		return err
 	}
 	b.dir = dir
 	b.stops = append(b.stops, func() error { return os.RemoveAll(dir) })
-	control, err := cluster.Start(ctx, cluster.Options{Progress: os.Stderr})
+	control, err := cluster.Start(ctx, cluster.Options{Progress: io.Discard})
 	if err != nil {
-		return b, err
+		return err
 	}
 	b.stops = append(b.stops, control.Stop)
 	config := *control.Config
 	config.QPS = -1 // no rate limit
 	if b.kube, err = client.New(&config, client.Options{Scheme: manifest.Scheme()}); err != nil {
-		return b, err
+		return err
 	}
 	identity := filepath.Join(dir, "identity")
 	if _, err := cluster.ControllerIdentity(ctx, control.Config, "../../config/rbac", identity); err != nil {
-		return b, err
+		return err
 	}
 	api, err := b.startServers(ctx, control.Config)
 	if err != nil {
-		return b, err
+		return err
 	}
-	if err := b.startController(identity, api); err != nil {
-		return b, err
+	log, err := os.Create(filepath.Join(dir, "controller.log")) // #nosec G304 -- a temporary file
+	if err != nil {
+		return err
 	}
-	return b, b.waitUntilIdle(ctx)
+	b.stops = append(b.stops, log.Close)
+	b.controller = controllerproc.Options{
+		Binary: filepath.Join(b.Programs, "tunnel-gateway"), Kubeconfig: identity, ControllerNamespace: cluster.ControllerNamespace,
+		ClusterID: clusterID, Cloudflare: api, Output: log,
+		Flags: []string{"--xds-bind-address=" + xdsAddress, "--metrics-address=" + metricsAddress, "--pprof"},
+	}
+	b.stops = append(b.stops, b.stopController)
+	if err := b.startController(); err != nil {
+		return err
+	}
+	return b.waitUntilIdle(ctx)
+}
+
+func (b *bed) startController() (err error) {
+	b.running, err = controllerproc.Start(b.controller)
+	return err
+}
+
+func (b *bed) stopController() error {
+	if b.running == nil {
+		return nil
+	}
+	return b.running.Stop()
 }
 
 // startServers starts everything but the controller, and creates the objects. It returns
@@ -132,12 +167,12 @@ func (b *bed) stop() error {
 // images returns the programs that replace the images in the connector pod.
 func (b *bed) images(connectors, authorities string) (map[string]node.Image, error) {
 	sidecar := images.Sidecar{
-		Program: filepath.Join(b.programs, "envoy"), Envoy: b.envoy, XDS: xdsAddress, Authorities: authorities, FixedPorts: b.real != nil,
+		Program: filepath.Join(b.Programs, "envoy"), Envoy: b.Envoy, XDS: xdsAddress, Authorities: authorities, FixedPorts: b.real != nil,
 	}
-	connector := images.StandIn(filepath.Join(b.programs, "connector"), connectors)
+	connector := images.StandIn(filepath.Join(b.Programs, "connector"), connectors)
 	if b.real != nil {
 		var err error
-		connector, err = images.Cloudflared(b.dir, b.cloudflared, "TUNNEL_EDGE="+connectors, "TUNNEL_CACERT="+b.real.authority)
+		connector, err = images.Cloudflared(b.dir, b.Cloudflared, "TUNNEL_EDGE="+connectors, "TUNNEL_CACERT="+b.real.authority)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +203,7 @@ func (b *bed) startEdge() (api, connectors string, err error) {
 		return nil
 	})
 	visitors := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.edge.Tunnel(b.tunnel()).ServeHTTP(w, r) }))
-	if b.cloudflared != "" {
+	if b.Cloudflared != "" {
 		if b.real, err = startCloudflaredEdge(b.dir); err != nil {
 			return "", "", err
 		}
@@ -221,23 +256,4 @@ func (b *bed) dial(ctx context.Context, network, address string) (net.Conn, erro
 // dialConnector connects to a loopback address in a connector pod.
 func (b *bed) dialConnector(ctx context.Context, connector, _, address string) (net.Conn, error) {
 	return b.node.DialLoopback(ctx, types.NamespacedName{Namespace: cluster.ControllerNamespace, Name: connector}, address)
-}
-
-// startController starts the controller.
-func (b *bed) startController(identity, api string) error {
-	out, err := os.Create(filepath.Join(b.dir, "controller.log")) // #nosec G304 -- a temporary file
-	if err != nil {
-		return err
-	}
-	defer out.Close() //nolint:errcheck // only the controller writes to the file
-	controller, err := controllerproc.Start(controllerproc.Options{
-		Binary: filepath.Join(b.programs, "tunnel-gateway"), Kubeconfig: identity, ControllerNamespace: cluster.ControllerNamespace,
-		ClusterID: clusterID, Cloudflare: api, Output: out,
-		Flags: []string{"--xds-bind-address=" + xdsAddress, "--metrics-address=" + metricsAddress, "--pprof"},
-	})
-	if err != nil {
-		return err
-	}
-	b.stops = append(b.stops, controller.Stop)
-	return nil
 }

@@ -1,8 +1,10 @@
 // Command bench measures both data planes side by side, each with several numbers of
-// hostnames, and prints a table in Markdown. Each measurement has a new control plane, a
-// controller, one connector and, with the data plane Envoy, the real Envoy.
+// hostnames, compares the results with the goals in docs/performance.md, and prints tables
+// in Markdown.
 //
-// The programs run in a network namespace, in which Service addresses are local.
+// Each number of hostnames has its own bed: a process with a control plane, a controller,
+// one connector and, with the data plane Envoy, the real Envoy. The programs of a bed run in a
+// network namespace, in which Service addresses are local.
 package main
 
 import (
@@ -22,28 +24,28 @@ import (
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster/images"
 	"github.com/tunnel-gateway/tunnel-gateway/test/controllerproc"
-	"github.com/tunnel-gateway/tunnel-gateway/test/netns"
 )
 
-// programsVariable names the environment variable with the directory that contains the
-// built programs.
-const programsVariable = "BENCH_PROGRAMS"
+// maxHostnames limits the hostnames in a bed.
+const maxHostnames = 50_000
 
 // options are the flags.
 type options struct {
-	rules, envoy sizes
-	duration     time.Duration
-	changes      int
-	connections  int
-	rate         int
-	profile      string
+	rules, envoy, routes  sizes
+	rounds                int
+	duration              time.Duration
+	changes               int
+	connections           int
+	rate                  int
+	profile               string
+	programs, binaryEnvoy string // paths
+	cloudflared           string // path, or empty for the stand-in
 }
 
-// sizes is a flag with numbers of hostnames.
+// sizes is a flag with hostname or route counts.
 type sizes []int
 
 func (s *sizes) String() string { return strings.Trim(fmt.Sprint(*s), "[]") }
@@ -52,8 +54,8 @@ func (s *sizes) Set(value string) error {
 	*s = nil
 	for _, text := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) {
 		size, err := strconv.Atoi(text)
-		if err != nil || size < 2 || size > 20000 {
-			return fmt.Errorf("must be numbers from 2 to 20000, got %q", text)
+		if err != nil || size < 2 || size > maxHostnames {
+			return fmt.Errorf("must be numbers from 2 to %d, got %q", maxHostnames, text)
 		}
 		*s = append(*s, size)
 	}
@@ -61,50 +63,56 @@ func (s *sizes) Set(value string) error {
 }
 
 func main() {
-	o := options{rules: sizes{10, 100, 1000}, envoy: sizes{10, 1000, 10000}}
+	log.SetLogger(logr.Discard())
+	if settings := os.Getenv(bedVariable); settings != "" {
+		os.Exit(runBed(settings))
+	}
+	o := options{rules: sizes{10, 1000}, envoy: sizes{10, 1000, 10_000, 50_000}, routes: sizes{900, 10_000}}
 	flag.Var(&o.rules, "rules", "`numbers` of hostnames with ingress rules, with commas between them; empty for none")
-	flag.Var(&o.envoy, "envoy", "`numbers` of hostnames with Envoy")
-	flag.DurationVar(&o.duration, "duration", 5*time.Second, "`duration` of each measurement of requests")
-	flag.IntVar(&o.changes, "changes", 15, "`number` of route changes")
+	flag.Var(&o.envoy, "envoy", "`numbers` of hostnames with Envoy; more than 20000 have ten hostnames for each route and Service, fewer have two")
+	flag.Var(&o.routes, "routes", "`numbers` of routes with which the CPU time of one change is measured for both data planes")
+	flag.IntVar(&o.rounds, "rounds", 3, "`number` of repetitions of each measurement")
+	flag.DurationVar(&o.duration, "duration", 2*time.Second, "`duration` of each measurement of requests")
+	flag.IntVar(&o.changes, "changes", 5, "`number` of route changes in each repetition")
 	flag.IntVar(&o.connections, "connections", 16, "`number` of visitors' connections")
 	flag.IntVar(&o.rate, "rate", 400, "`number` of requests per second while latencies are measured")
 	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles and metrics of the controller during the route changes")
 	flag.Parse()
-	log.SetLogger(logr.Discard())
-	os.Exit(run(o))
+	if err := run(o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 }
 
-// run builds the programs and runs the measurements, and returns the exit status.
-func run(o options) int {
+// run builds the programs, runs the measurements and prints their results.
+func run(o options) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if os.Getenv(programsVariable) == "" {
-		dir, err := os.MkdirTemp("", "tunnel-gateway-bench-")
-		if err == nil {
-			err = os.Setenv(programsVariable, dir)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			return 1
-		}
-		defer os.RemoveAll(dir) //nolint:errcheck // temporary files
+	if o.rounds < 1 || o.changes < 1 {
+		return errors.New("-rounds and -changes must be at least 1")
 	}
-	programs := os.Getenv(programsVariable)
-	return netns.Run(func() error { return prepare(ctx, programs) }, func() int {
-		if err := measureAll(ctx, o, programs); err != nil {
-			fmt.Fprintln(os.Stderr, "bench:", err)
-			return 1
-		}
-		return 0
-	})
-}
-
-// prepare builds and downloads the programs, for which the namespace has no network.
-func prepare(ctx context.Context, programs string) error {
-	if _, err := binaries.ControlPlane(ctx, os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
+	if o.programs, err = os.MkdirTemp("", "tunnel-gateway-bench-"); err != nil {
 		return err
 	}
-	if _, err := binaries.Envoy(ctx, os.Stderr); err != nil {
+	defer os.RemoveAll(o.programs) //nolint:errcheck // temporary files
+	if err := prepare(ctx, o.programs); err != nil {
+		return err
+	}
+	if o.binaryEnvoy, err = binaries.Envoy(ctx, os.Stderr); err != nil {
+		return err
+	}
+	if o.cloudflared, err = images.FindCloudflared(); err != nil {
+		return err
+	}
+	if o.cloudflared == "" {
+		fmt.Fprintln(os.Stderr, "==> CLOUDFLARED is not set: the connector is the stand-in, and the simulator applies the ingress rules")
+	}
+	return measureAll(ctx, o)
+}
+
+// prepare builds and downloads the programs, for which the namespaces have no network.
+func prepare(ctx context.Context, programs string) error {
+	if _, err := binaries.ControlPlane(ctx, os.Stderr, binaries.APIServer, binaries.Etcd, binaries.ControllerManager); err != nil {
 		return err
 	}
 	for _, name := range []string{"connector", "envoy"} {
@@ -115,46 +123,4 @@ func prepare(ctx context.Context, programs string) error {
 		}
 	}
 	return controllerproc.Build(ctx, filepath.Join(programs, "tunnel-gateway"))
-}
-
-// measureAll runs the measurements one after the other and prints their results.
-func measureAll(ctx context.Context, o options, programs string) error {
-	envoy, err := binaries.Envoy(ctx, os.Stderr)
-	if err != nil {
-		return err
-	}
-	cloudflared, err := images.FindCloudflared()
-	if err != nil {
-		return err
-	}
-	if cloudflared == "" {
-		fmt.Fprintln(os.Stderr, "==> CLOUDFLARED is not set: the connector is the stand-in, and the simulator applies the ingress rules")
-	}
-	var results []result
-	for _, plane := range []struct {
-		dataPlane v1alpha1.DataPlane
-		sizes     sizes
-	}{{v1alpha1.DataPlaneIngressRules, o.rules}, {v1alpha1.DataPlaneEnvoy, o.envoy}} {
-		for _, size := range plane.sizes {
-			fmt.Fprintf(os.Stderr, "==> measuring %s with %d hostnames\n", plane.dataPlane, size)
-			r, err := measureOne(ctx, o, bedOptions{
-				dataPlane: plane.dataPlane, hostnames: size, programs: programs, envoy: envoy, cloudflared: cloudflared,
-			})
-			if err != nil {
-				return fmt.Errorf("measure %s with %d hostnames: %w", plane.dataPlane, size, err)
-			}
-			results = append(results, r)
-		}
-	}
-	printTable(os.Stdout, results)
-	return nil
-}
-
-// measureOne starts the programs, measures, and stops them.
-func measureOne(ctx context.Context, o options, bo bedOptions) (r result, err error) {
-	b, err := startBed(ctx, bo)
-	if err == nil {
-		r, err = b.measure(ctx, o)
-	}
-	return r, errors.Join(err, b.stop())
 }

@@ -3,19 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -24,59 +19,68 @@ import (
 const (
 	// servingTimeout is the timeout for all hostnames at the start.
 	servingTimeout = 15 * time.Minute
-	changeTimeout  = time.Minute
-	// changePause is the time between two changes. It exceeds the time for which the controller
-	// combines changes.
-	changePause = 1500 * time.Millisecond
-	// Requests that start up to changeWindow after a change begins count as meanwhile,
-	// even if the change takes less time.
-	changeWindow = 250 * time.Millisecond
+	// idleTime is the time in which an idle controller uses less processor time than idleCPU.
+	idleTime = time.Second
+	idleCPU  = 30 * time.Millisecond
+	// probedRoutes limits the requests at the start, and so the idle connections to Services
+	// that the stand-in keeps.
+	probedRoutes = 1000
 )
 
-// result is a table row.
-type result struct {
-	bedOptions
-	requests    float64 // per second
-	median, p99 time.Duration
-	meanwhile   time.Duration // p99 of other requests during changes
-	change      []time.Duration
-	connector   float64 // memory in MiB
-	envoyBefore float64
-	envoyMemory float64
-	controller  float64
+// memory is the processes' resident memory in MiB.
+type memory struct{ Connector, Envoy, Controller float64 }
+
+// traffic is what a measurement with requests returns.
+type traffic struct {
+	PerSecond   float64
+	Median, P99 time.Duration
+	// ConnectorCPU, EnvoyCPU and OtherCPU are the processor time per request in microseconds.
+	// OtherCPU belongs to this process: the visitors, the edge and the backends.
+	ConnectorCPU, EnvoyCPU, OtherCPU float64
 }
 
-// waitUntilIdle waits until every hostname is served, every route has its status, and the
-// controller uses no processor time.
+// waitUntilIdle waits until the controller uses no processor time, every route has its status, and
+// up to probedRoutes of them are served.
 func (b *bed) waitUntilIdle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, servingTimeout)
 	defer cancel()
 	v := newVisitor(b.address)
 	defer v.client.CloseIdleConnections()
-	for h := range b.hostnames {
-		if err := b.waitForAnswer(ctx, v, h, b.answer(h), 50*time.Millisecond); err != nil {
+	for r := 0; r < b.routes(); r += max(1, b.routes()/probedRoutes) {
+		if err := b.waitForAnswer(ctx, v, r*b.PerRoute, b.answer(r*b.PerRoute), 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	controller, err := findProcess(filepath.Join(b.programs, "tunnel-gateway"))
+	if err := b.waitForController(ctx); err != nil {
+		return err
+	}
+	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		var routes gatewayv1.HTTPRouteList
+		err := b.kube.List(ctx, &routes)
+		return !slices.ContainsFunc(routes.Items, func(r gatewayv1.HTTPRoute) bool { return len(r.Status.Parents) == 0 }), err
+	})
+}
+
+// waitForController waits until the controller is idle.
+func (b *bed) waitForController(ctx context.Context) error {
+	before, err := b.controllerCPU()
 	if err != nil {
 		return err
 	}
-	before := 0
-	return wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		ticks, err := controller.ticks()
-		if err != nil {
-			return false, err
-		}
-		used := ticks - before
-		before = ticks
-		if used > 3 {
-			return false, nil
-		}
-		var routes gatewayv1.HTTPRouteList
-		err = b.kube.List(ctx, &routes)
-		return !slices.ContainsFunc(routes.Items, func(r gatewayv1.HTTPRoute) bool { return len(r.Status.Parents) == 0 }), err
+	return wait.PollUntilContextCancel(ctx, idleTime, false, func(context.Context) (bool, error) {
+		now, err := b.controllerCPU()
+		used := now - before
+		before = now
+		return used < idleCPU, err
 	})
+}
+
+func (b *bed) controllerCPU() (time.Duration, error) {
+	p, err := findProcess(b.controller.Binary)
+	if err != nil {
+		return 0, err
+	}
+	return p.cpu()
 }
 
 // waitForAnswer sends requests for the hostname until it gets the answer.
@@ -94,28 +98,63 @@ func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string,
 	}
 }
 
-// measure measures requests alone, and then route changes while requests are sent.
-func (b *bed) measure(ctx context.Context, o options) (result, error) {
-	r := result{bedOptions: b.bedOptions}
-	if err := b.measureMemory(&r); err != nil {
-		return r, err
+// visitServices sends requests to every Service, so that both threads of Envoy use it.
+func (b *bed) visitServices(ctx context.Context) error {
+	const visitors = 16
+	var visiting errgroup.Group
+	for c := range visitors {
+		visiting.Go(func() error {
+			v := newVisitor(b.address)
+			defer v.client.CloseIdleConnections()
+			for r := range b.services() {
+				if r%(visitors/4) != c%(visitors/4) {
+					continue // each Service is visited through four connections
+				}
+				if _, err := v.visit(ctx, hostname(r*b.PerRoute)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	r.envoyBefore = r.envoyMemory
-	l := load{connections: o.connections, hostnames: b.hostnames}
-	samples, err := runFor(ctx, l, b.address, o.duration)
+	return visiting.Wait()
+}
+
+// measureRequests sends requests for some time.
+func (b *bed) measureRequests(ctx context.Context, r request) (any, error) {
+	own, err := os.Executable()
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	r.requests = float64(len(samples)) / o.duration.Seconds()
-	l.rate = o.rate
-	if samples, err = runFor(ctx, l, b.address, o.duration); err != nil {
-		return r, err
+	programs := []string{own, b.connectorProgram()}
+	if b.DataPlane == v1alpha1.DataPlaneEnvoy {
+		programs = append(programs, b.Envoy)
 	}
-	r.median, r.p99 = percentile(samples, 0.5), percentile(samples, 0.99)
-	if err := b.measureChanges(ctx, o, l, &r); err != nil {
-		return r, err
+	before, err := cpuOf(programs)
+	if err != nil {
+		return nil, err
 	}
-	return r, b.measureMemory(&r)
+	start := time.Now()
+	samples, err := runFor(ctx, r.Load, b.address, r.Duration)
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(start)
+	after, err := cpuOf(programs)
+	if err != nil {
+		return nil, err
+	}
+	perRequest := func(i int) float64 {
+		return float64((after[i] - before[i]).Nanoseconds()) / 1000 / float64(len(samples))
+	}
+	t := traffic{
+		PerSecond: float64(len(samples)) / took.Seconds(), Median: percentile(samples, 0.5), P99: percentile(samples, 0.99),
+		OtherCPU: perRequest(0), ConnectorCPU: perRequest(1),
+	}
+	if len(programs) > 2 {
+		t.EnvoyCPU = perRequest(2)
+	}
+	return t, nil
 }
 
 func runFor(ctx context.Context, l load, address string, duration time.Duration) ([]sample, error) {
@@ -124,123 +163,40 @@ func runFor(ctx context.Context, l load, address string, duration time.Duration)
 	return l.run(ctx, address)
 }
 
-// measureChanges changes routes one after the other.
-func (b *bed) measureChanges(ctx context.Context, o options, l load, r *result) error {
-	loadContext, stop := context.WithCancel(ctx)
-	defer stop()
-	var samples []sample
-	ended := make(chan error, 1)
-	go func() {
-		var err error
-		samples, err = l.run(loadContext, b.address)
-		ended <- err
-	}()
-	profiled := b.profile(ctx, o)
-	v := newVisitor(b.address)
-	defer v.client.CloseIdleConnections()
-	var starts []time.Time
-	for i := range o.changes {
-		start := time.Now()
-		took, err := b.change(ctx, v, i*b.routes()/o.changes)
-		if err != nil {
-			return err
-		}
-		starts, r.change = append(starts, start), append(r.change, took)
-		time.Sleep(changePause)
-	}
-	stop()
-	if err := <-ended; err != nil {
-		return err
-	}
-	samples = slices.DeleteFunc(samples, func(s sample) bool {
-		for i, start := range starts {
-			if !s.start.Before(start) && s.start.Before(start.Add(max(changeWindow, r.change[i]))) {
-				return false
-			}
-		}
-		return true
-	})
-	r.meanwhile = percentile(samples, 0.99)
-	slices.Sort(r.change)
-	return <-profiled
+// connectorProgram returns the path of the connector.
+func (b *bed) connectorProgram() string {
+	return cmp.Or(b.Cloudflared, filepath.Join(b.Programs, "connector"))
 }
 
-// change sends the requests for a route's hostnames to the next Service. It returns the
-// time from the start of the write to the first response from that Service.
-func (b *bed) change(ctx context.Context, v *visitor, index int) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	b.forwards[index] = (b.forwards[index] + 1) % b.routes()
-	to := b.forwards[index]
-	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"rules": forwardTo(serviceName(to))}})
-	if err != nil {
-		return 0, err
-	}
-	start := time.Now()
-	if err := b.kube.Patch(ctx, b.route(index), client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return 0, err
-	}
-	err = b.waitForAnswer(ctx, v, index*hostnamesPerRoute, b.addressOf(to), time.Millisecond)
-	return time.Since(start), err
-}
-
-// profile writes a CPU profile of the controller, and its metrics before and after it, if
-// the options name a directory. The result follows when the profile ends.
-func (b *bed) profile(ctx context.Context, o options) <-chan error {
-	ended := make(chan error, 1)
-	if o.profile == "" {
-		ended <- nil
-		return ended
-	}
-	go func() {
-		var errs []error
-		for _, page := range []struct{ path, suffix string }{
-			{"metrics", "before.txt"},
-			{fmt.Sprintf("debug/pprof/profile?seconds=%d", time.Duration(o.changes)*changePause/time.Second), "pprof"},
-			{"metrics", "after.txt"},
-		} {
-			file := fmt.Sprintf("%s-%d.%s", b.dataPlane, b.hostnames, page.suffix)
-			errs = append(errs, download(ctx, "http://"+metricsAddress+"/"+page.path, filepath.Join(o.profile, file)))
-		}
-		ended <- errors.Join(errs...)
-	}()
-	return ended
-}
-
-func download(ctx context.Context, url, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, body, 0o600)
-}
-
-// measureMemory reads how much memory the processes use.
-func (b *bed) measureMemory(r *result) error {
-	programs := map[string]*float64{
-		cmp.Or(b.cloudflared, filepath.Join(b.programs, "connector")): &r.connector,
-		filepath.Join(b.programs, "tunnel-gateway"):                   &r.controller,
-	}
-	if b.dataPlane == v1alpha1.DataPlaneEnvoy {
-		programs[b.envoy] = &r.envoyMemory
-	}
-	for program, memory := range programs {
+// cpuOf returns the processor time that each program has used.
+func cpuOf(programs []string) ([]time.Duration, error) {
+	used := make([]time.Duration, len(programs))
+	for i, program := range programs {
 		p, err := findProcess(program)
-		if err != nil {
-			return err
+		if err == nil {
+			used[i], err = p.cpu()
 		}
-		if *memory, err = p.memory(); err != nil {
-			return err
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return used, nil
+}
+
+// memory reads how much memory the processes use.
+func (b *bed) memory() (m memory, err error) {
+	programs := map[string]*float64{b.connectorProgram(): &m.Connector, b.controller.Binary: &m.Controller}
+	if b.DataPlane == v1alpha1.DataPlaneEnvoy {
+		programs[b.Envoy] = &m.Envoy
+	}
+	for program, used := range programs {
+		p, err := findProcess(program)
+		if err == nil {
+			*used, err = p.memory()
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+	return m, nil
 }

@@ -21,8 +21,6 @@ import (
 const (
 	namespace      = "bench"
 	controllerName = "tunnelgateway.dev/controller"
-	// A route and a Service each have hostnamesPerRoute hostnames.
-	hostnamesPerRoute = 2
 	// creators is how many objects are created concurrently.
 	creators = 16
 )
@@ -47,14 +45,18 @@ func (b *bed) createObjects(ctx context.Context) error {
 			return fmt.Errorf("create %s: %w", object.GetName(), err)
 		}
 	}
-	services := make([]*corev1.Service, b.routes())
+	for i := range b.routes() {
+		b.forwards = append(b.forwards, i%b.services())
+	}
+	services := make([]*corev1.Service, b.services())
 	var creating errgroup.Group
 	creating.SetLimit(creators)
 	for i := range services {
-		b.forwards = append(b.forwards, i)
 		services[i] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: serviceName(i)},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		creating.Go(func() error { return b.kube.Create(ctx, services[i]) })
+	}
+	for i := range b.routes() {
 		creating.Go(func() error { return b.kube.Create(ctx, b.route(i)) })
 	}
 	if err := creating.Wait(); err != nil {
@@ -80,21 +82,22 @@ func onlyPod(service *corev1.Service) *discoveryv1.EndpointSlice {
 // [cloudflaredEdge] supports only HTTP/2.
 func (b *bed) settings() v1alpha1.TunnelConfigurationSpec {
 	return v1alpha1.TunnelConfigurationSpec{
-		DataPlane: ptr.To(b.dataPlane), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Protocol: ptr.To(v1alpha1.ProtocolHTTP2)},
-		Limits: &v1alpha1.Limits{ConfigurationUpdates: &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000)}},
+		DataPlane: ptr.To(b.DataPlane), Connector: &v1alpha1.Connector{Replicas: ptr.To[int32](1), Protocol: ptr.To(v1alpha1.ProtocolHTTP2)},
+		Limits: &v1alpha1.Limits{
+			RulesPerTunnel:       ptr.To[int32](2 * maxHostnames),
+			ConfigurationUpdates: &v1alpha1.ConfigurationUpdates{Burst: ptr.To[int32](1000)},
+		},
 	}
 }
 
-func (b *bed) routes() int { return (b.hostnames + hostnamesPerRoute - 1) / hostnamesPerRoute }
-
-// route returns a route that sends the requests for its hostnames to its own Service.
+// route returns a route that sends the requests for its hostnames to its Service.
 func (b *bed) route(i int) *gatewayv1.HTTPRoute {
 	route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("route-%d", i)}}
 	route.Spec.ParentRefs = []gatewayv1.ParentReference{{Name: gatewayv1.ObjectName(gatewayKey.Name)}}
-	for h := i * hostnamesPerRoute; h < min((i+1)*hostnamesPerRoute, b.hostnames); h++ {
+	for h := i * b.PerRoute; h < min((i+1)*b.PerRoute, b.Hostnames); h++ {
 		route.Spec.Hostnames = append(route.Spec.Hostnames, gatewayv1.Hostname(hostname(h)))
 	}
-	route.Spec.Rules = forwardTo(serviceName(i))
+	route.Spec.Rules = forwardTo(serviceName(b.forwards[i]))
 	return route
 }
 
@@ -109,8 +112,8 @@ func hostname(i int) string { return fmt.Sprintf("host-%d.example.com", i) }
 
 func serviceName(i int) string { return fmt.Sprintf("service-%d", i) }
 
-// answer returns the response to a request for the hostname before any change.
-func (b *bed) answer(hostname int) string { return b.addressOf(hostname / hostnamesPerRoute) }
+// answer returns the response to a request for the hostname.
+func (b *bed) answer(hostname int) string { return b.addressOf(b.forwards[hostname/b.PerRoute]) }
 
 // addressOf returns a Service's address.
 func (b *bed) addressOf(service int) string {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // process is a program in this network namespace.
@@ -48,21 +49,30 @@ func (p process) memory() (float64, error) {
 	return 0, errors.New("the process has ended")
 }
 
-// ticks returns the processor time that the process has used, in hundredths of a second.
-func (p process) ticks() (int, error) {
-	stat, err := os.ReadFile(filepath.Join(string(p), "stat"))
+// cpu returns the processor time that the process's threads have used.
+func (p process) cpu() (time.Duration, error) {
+	threads, err := filepath.Glob(filepath.Join(string(p), "task", "*", "schedstat"))
+	if err == nil && len(threads) == 0 {
+		err = errors.New("the process has ended")
+	}
 	if err != nil {
 		return 0, err
 	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the program name is in parentheses
-	fields := strings.Fields(after)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("unexpected content of %s/stat", p)
+	total := time.Duration(0)
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread) // #nosec G304 -- in /proc
+		if errors.Is(err, os.ErrNotExist) {
+			continue // the thread has ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		used, _, _ := strings.Cut(string(text), " ")
+		nanoseconds, err := strconv.ParseInt(used, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("unexpected content of %s: %w", thread, err)
+		}
+		total += time.Duration(nanoseconds)
 	}
-	user, err := strconv.Atoi(fields[11])
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.Atoi(fields[12])
-	return user + system, err
+	return total, nil
 }

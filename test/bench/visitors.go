@@ -48,9 +48,19 @@ type sample struct {
 
 // load is requests for random hostnames over several connections.
 type load struct {
-	connections int
-	rate        int // requests per second; 0 sends the next request immediately
-	hostnames   int
+	Connections int
+	Rate        int // requests per second; 0 sends the next request immediately
+	Hostnames   int
+	// Popular is the number of hostnames that get requests, spread over all; 0 means all.
+	Popular int
+}
+
+// next returns the hostname for the next request.
+func (l load) next() string {
+	if l.Popular == 0 || l.Popular > l.Hostnames {
+		return hostname(rand.IntN(l.Hostnames)) // #nosec G404 -- a sample
+	}
+	return hostname(rand.IntN(l.Popular) * (l.Hostnames / l.Popular)) // #nosec G404 -- a sample
 }
 
 // run sends requests until the context ends. It fails if an answer is not 200.
@@ -61,7 +71,7 @@ func (l load) run(ctx context.Context, address string) ([]sample, error) {
 		mu      sync.Mutex
 		running sync.WaitGroup
 	)
-	for c := range l.connections {
+	for c := range l.Connections {
 		running.Go(func() {
 			samples, err := l.connection(ctx, address, c)
 			mu.Lock()
@@ -84,12 +94,12 @@ func (l load) connection(ctx context.Context, address string, index int) (sample
 	defer v.client.CloseIdleConnections()
 	var interval time.Duration
 	due := time.Now()
-	if l.rate > 0 {
-		interval = time.Duration(l.connections) * time.Second / time.Duration(l.rate)
-		due = due.Add(interval * time.Duration(index) / time.Duration(l.connections))
+	if l.Rate > 0 {
+		interval = time.Duration(l.Connections) * time.Second / time.Duration(l.Rate)
+		due = due.Add(interval * time.Duration(index) / time.Duration(l.Connections))
 	}
 	for {
-		if l.rate == 0 {
+		if l.Rate == 0 {
 			due = time.Now()
 		}
 		select {
@@ -97,7 +107,7 @@ func (l load) connection(ctx context.Context, address string, index int) (sample
 			return samples, nil
 		case <-time.After(time.Until(due)):
 		}
-		_, err := v.visit(context.WithoutCancel(ctx), hostname(rand.IntN(l.hostnames))) // #nosec G404 -- a sample
+		_, err := v.visit(context.WithoutCancel(ctx), l.next())
 		if err != nil {
 			return samples, err
 		}

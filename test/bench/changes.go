@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
+)
+
+const (
+	changeTimeout = time.Minute
+	// changePause is the time between two changes. It exceeds the time for which the controller
+	// combines changes.
+	changePause = 1500 * time.Millisecond
+	// Requests that start up to changeWindow after a change begins count as meanwhile,
+	// even if the change takes less time.
+	changeWindow = 250 * time.Millisecond
+)
+
+// changes is what a measurement with route changes returns.
+type changes struct {
+	// Served is the time of each change from the write to the first response from the new Service.
+	Served []time.Duration
+	// CPU is the controller's processor time for each change, with everything that
+	// follows it in the pause.
+	CPU []time.Duration
+	// P99 is of other requests during the changes, if there are any.
+	P99 time.Duration
+}
+
+// measureChanges changes routes one after the other. Unless the request's load has no
+// connections, other requests are sent meanwhile.
+func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
+	loadContext, stop := context.WithCancel(ctx)
+	defer stop()
+	var samples []sample
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		samples, err = r.Load.run(loadContext, b.address)
+		ended <- err
+	}()
+	profiled := b.profile(ctx, r)
+	v := newVisitor(b.address)
+	defer v.client.CloseIdleConnections()
+	var c changes
+	var starts []time.Time
+	for range r.Changes {
+		starts = append(starts, time.Now())
+		if err := b.measureChange(ctx, v, &c); err != nil {
+			return nil, err
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		return nil, err
+	}
+	samples = slices.DeleteFunc(samples, func(s sample) bool {
+		for i, start := range starts {
+			if !s.start.Before(start) && s.start.Before(start.Add(max(changeWindow, c.Served[i]))) {
+				return false
+			}
+		}
+		return true
+	})
+	c.P99 = percentile(samples, 0.99)
+	return c, <-profiled
+}
+
+// measureChange changes one route, and waits until the controller has done what follows.
+func (b *bed) measureChange(ctx context.Context, v *visitor, c *changes) error {
+	before, err := b.controllerCPU()
+	if err != nil {
+		return err
+	}
+	took, err := b.change(ctx, v)
+	if err != nil {
+		return err
+	}
+	time.Sleep(changePause)
+	after, err := b.controllerCPU()
+	c.Served, c.CPU = append(c.Served, took), append(c.CPU, after-before)
+	return err
+}
+
+// change changes the next route, and returns the time from the start of the write to the
+// first response from its new Service.
+func (b *bed) change(ctx context.Context, v *visitor) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	start := time.Now()
+	route, err := b.changeRoute(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = b.waitForAnswer(ctx, v, route*b.PerRoute, b.answer(route*b.PerRoute), time.Millisecond)
+	return time.Since(start), err
+}
+
+// changeRoute sends the requests for a route's hostnames to the next Service, and returns the
+// index of the route. Successive changes are far apart in the table.
+func (b *bed) changeRoute(ctx context.Context) (int, error) {
+	const spread = 15
+	index := b.changed % spread * b.routes() / spread
+	b.changed++
+	to := (b.forwards[index] + 1) % b.services()
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"rules": forwardTo(serviceName(to))}})
+	if err != nil {
+		return 0, err
+	}
+	route := b.route(index)
+	b.forwards[index] = to
+	return index, b.kube.Patch(ctx, route, client.RawPatch(types.MergePatchType, patch))
+}
+
+// restart stops the controller and, with the data plane Envoy, kills Envoy, and changes a
+// route. It returns the time from the start of the controller until the change and other routes' hostnames
+// are served.
+func (b *bed) restart(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, servingTimeout)
+	defer cancel()
+	if err := b.stopController(); err != nil {
+		return 0, err
+	}
+	route, err := b.changeRoute(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if b.DataPlane == v1alpha1.DataPlaneEnvoy {
+		if err := b.killEnvoy(ctx); err != nil {
+			return 0, err
+		}
+	}
+	v := newVisitor(b.address)
+	defer v.client.CloseIdleConnections()
+	start := time.Now()
+	if err := b.startController(); err != nil {
+		return 0, err
+	}
+	for _, index := range []int{route, 0, b.routes() / 2, b.routes() - 1} {
+		if err := b.waitForAnswer(ctx, v, index*b.PerRoute, b.answer(index*b.PerRoute), 5*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	took := time.Since(start)
+	return took, b.waitForController(ctx)
+}
+
+// killEnvoy kills Envoy. The node starts it again.
+func (b *bed) killEnvoy(ctx context.Context) error {
+	var pods corev1.PodList
+	if err := b.kube.List(ctx, &pods, client.InNamespace(cluster.ControllerNamespace)); err != nil {
+		return err
+	}
+	for i := range pods.Items {
+		if err := b.node.KillContainer(ctx, client.ObjectKeyFromObject(&pods.Items[i]), "envoy"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// profile writes a CPU profile of the controller, and its metrics before and after it, if
+// the request names a directory. The result follows when the profile ends.
+func (b *bed) profile(ctx context.Context, r request) <-chan error {
+	ended := make(chan error, 1)
+	if r.Profile == "" {
+		ended <- nil
+		return ended
+	}
+	go func() {
+		var errs []error
+		for _, page := range []struct{ path, suffix string }{
+			{"metrics", "before.txt"},
+			{fmt.Sprintf("debug/pprof/profile?seconds=%d", time.Duration(r.Changes)*changePause/time.Second), "pprof"},
+			{"metrics", "after.txt"},
+		} {
+			file := fmt.Sprintf("%s-%d.%s", b.DataPlane, b.Hostnames, page.suffix)
+			errs = append(errs, download(ctx, "http://"+metricsAddress+"/"+page.path, filepath.Join(r.Profile, file)))
+		}
+		ended <- errors.Join(errs...)
+	}()
+	return ended
+}
+
+func download(ctx context.Context, url, path string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, body, 0o600)
+}
