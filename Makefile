@@ -23,9 +23,9 @@ export TOOL := go tool -modfile=test/tools/go.mod
 CHART := test/interop/chart
 # The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
-# Pure packages of .golangci.yml. They start no goroutine, so the race detector finds nothing
-# in them and multiplies the time.
-SEQUENTIAL := connector|credentials|decision|dns|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel
+# The race detector multiplies the time. These packages are tested without it: the pure packages
+# of .golangci.yml, which start no goroutine, and tests of whole programs.
+WITHOUT_RACE := internal/(access|connector|credentials|decision|dns|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel)|test/(e2e|envoy|exploration|faults)
 # The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
 # The time for which each fuzz target runs.
@@ -69,15 +69,16 @@ test: control-plane ## Run all tests of the main module; TEST=<packages> selects
 	@mkdir -p bin
 	@status=0; \
 	($(call test-packages,test-results,$(RACE),-vE)) || status=1; \
-	($(call test-packages,test-sequential-results,,-E)) || status=1; \
+	($(call test-packages,test-sequential-results,-p 3,-E)) || status=1; \
 	exit $$status
 
-# test-packages tests the packages of TEST that `grep $(3)` selects by SEQUENTIAL, with
-# flag $(2), and writes the results to bin/$(1).json. The reverse order starts the packages
-# below test, which take longest, first.
+# test-packages tests the packages of TEST that `grep $(3)` selects by WITHOUT_RACE, with
+# flags $(2), and writes the results to bin/$(1).json. The packages that take longest start first:
+# two of them, and then the packages below test. The tests of whole programs often wait, so that
+# three packages run at a time without the race detector.
 define test-packages
-packages=$$(go list $(TEST) | sort -r) || exit; \
-	packages=$$(grep $(3) '/internal/($(SEQUENTIAL))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
+packages=$$(go list $(TEST) | sort -r | awk '/\/(test\/integration|internal\/controller)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') || exit; \
+	packages=$$(grep $(3) '/($(WITHOUT_RACE))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
 	$(TOOL) gotestsum --format standard-quiet --jsonfile bin/$(1).json -- $(2) -timeout 30m $$packages
 endef
 
@@ -86,11 +87,13 @@ render: ## Print the objects that the chart installs by default
 	@go tool -C $(CHART) helm template tunnel-gateway $(CURDIR)/charts/tunnel-gateway --namespace tunnel-gateway
 
 .PHONY: explore
-explore: ## Check every reachable state of a tunnel's lifecycle and of a DNS zone; DEPTH=<faults and changes per trace> goes deeper
+explore: ## Check every reachable state of a tunnel's lifecycle, of a DNS zone and of applications; DEPTH=<faults and changes per trace> goes deeper
 	@echo "==> exploring the lifecycle of a tunnel"
 	@go test ./internal/tunnel -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-tunnel.depth=$(DEPTH))
 	@echo "==> exploring the records of a DNS zone"
 	@go test ./internal/dns -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -v -args $(if $(DEPTH),-dns.depth=$(DEPTH))
+	@echo "==> exploring the applications of an account"
+	@go test ./internal/access -run '^TestEveryReachableStateKeepsTheInvariants$$' -count 1 -timeout 1h -v -args $(if $(DEPTH),-access.depth=$(DEPTH))
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
@@ -102,12 +105,27 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 		done; \
 	done
 
+.PHONY: faults
+faults: control-plane ## Repeat all faults in a random order for DURATION (default 1h), and 2,000 random operations; SEED=<number> repeats an order
+	@echo "==> repeating faults"
+	@go test ./test/faults -count 1 -timeout 0 -v -args -long=$(or $(DURATION),1h) $(if $(SEED),-seed=$(SEED))
+	@echo "==> comparing the controller with its plan after random operations"
+	@go test ./internal/controller -run '^TestRandomOperationsWithFaults$$' -count 1 -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
+
 .PHONY: conformance
 conformance: control-plane ## Run the Gateway API conformance suite; docs/conformance lists the flags for ARGS
 	@echo "==> running the conformance suite (logs: bin/conformance)"
-	@$(call test-module,test/conformance,conformance) . -args $(ARGS)
-	@: # Only the experimental channel has the field of this test.
-	@$(if $(ARGS),,$(call test-module,test/conformance,conformance-experimental) . -args -channel=experimental -data-plane=Envoy -run-test=HTTPRouteRetry)
+	@$(if $(ARGS),$(call test-module,test/conformance,conformance) . -args $(ARGS),$(conformance-planes))
+
+# conformance-planes runs the suite with both data planes at the same time. Only the experimental
+# channel has the field of the last test.
+define conformance-planes
+($(call test-module,test/conformance,conformance-rules) . -args -data-plane=IngressRules) & rules=$$!; status=0; \
+	($(call test-module,test/conformance,conformance) . -args -data-plane=Envoy) || status=1; \
+	wait $$rules || status=1; \
+	($(call test-module,test/conformance,conformance-experimental) . -args -channel=experimental -data-plane=Envoy -run-test=HTTPRouteRetry) || status=1; \
+	exit $$status
+endef
 
 .PHONY: interop
 interop: control-plane ## Test the controller with external-dns, cert-manager, Helm and others, two modules at a time; MODULE=test/interop/<name> selects one
@@ -118,10 +136,27 @@ interop-%:
 	@echo "==> testing test/interop/$*"
 	@$(call test-module,test/interop/$*,interop-$*) ./...
 
+.PHONY: ui-test
+ui-test: control-plane ## Test the page of tunnel-gateway ui in Chromium, with the demo; RUN=<expression> selects tests
+	@.ci/install-browser
+	@go run ./test/binaries/find axe-core >/dev/null
+	@echo "==> testing the page in a browser"
+	@$(call test-module,test/ui,ui) $(if $(RUN),-run '$(RUN)') ./...
+
+.PHONY: vendored
+vendored: ## Write the page's libraries in the versions of internal/web/assets/vendor/VERSIONS, from npm
+	@.ci/install-browser
+	@echo "==> writing internal/web/assets/vendor"
+	@go test -C test/ui -count 1 -run Vendored -update
+
 .PHONY: bench
 bench: control-plane ## Measure both data planes for docs/performance.md; ARGS=-help lists the flags, CLOUDFLARED=<binary> uses the real connector
 	@echo "==> measuring both data planes"
 	@$(if $(CLOUDFLARED),CLOUDFLARED="$(abspath $(CLOUDFLARED))") go run -C test/bench . $(ARGS)
+
+.PHONY: upgrade-test
+upgrade-test: control-plane ## Upgrade from the revision FROM to the working tree under load, roll back, and upgrade again
+	@go run ./test/upgrade -from '$(FROM)'
 
 .PHONY: e2e-cloudflare
 e2e-cloudflare: build control-plane ## Check a tunnel at the real Cloudflare, whose account CLOUDFLARE_* names, with CLOUDFLARED=<binary>; ARGS=-help lists the flags

@@ -105,8 +105,8 @@ func TestPinsRequireAFullHashAndAVersion(t *testing.T) {
 
 var (
 	// loop matches a list of make targets in a script, and made a single one.
-	loop = regexp.MustCompile(`(?m)^for target in ([a-z ]+); do$`)
-	made = regexp.MustCompile(`(?m)^make ([a-z]+)\b`)
+	loop = regexp.MustCompile(`(?m)^for target in ([a-z -]+); do$`)
+	made = regexp.MustCompile(`(?m)^make ([a-z-]+)\b`)
 )
 
 func TestCIRunsItsScriptsTargetsInParallel(t *testing.T) {
