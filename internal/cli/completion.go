@@ -28,7 +28,7 @@ func unquoteUsages(root *cobra.Command) {
 	}
 }
 
-func (o *planOptions) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (o *sourceOptions) completeContexts(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return contextNames(o.kubeconfig)
 }
 
@@ -48,11 +48,11 @@ func (o *planOptions) completeGateways(cmd *cobra.Command, _ []string, _ string)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
 	defer cancel()
-	cluster, err := o.cluster(func(string) func() { return func() {} })
+	reader, err := o.open(nil)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	names, err := cluster.GatewayNames(ctx)
+	names, err := reader.cluster(nil).GatewayNames(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

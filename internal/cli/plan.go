@@ -11,42 +11,27 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 type planOptions struct {
-	paths               []string
-	namespace           string
-	kubeconfig          string
-	context             string
-	gateway             string
-	output              string
-	why                 string
-	dataPlane           string
-	method              string
-	headers             []string
-	strict              bool
-	recursive           bool
-	assumeSecrets       bool
-	experimentalCRDs    bool
-	color               colorMode
-	wide                bool
-	clusterDomain       string
-	controller          string
-	controllerNamespace string
-	clusterID           string
-	diff                diffOptions
+	sourceOptions
+	gateway   string
+	output    string
+	why       string
+	dataPlane string
+	method    string
+	headers   []string
+	strict    bool
+	color     colorMode
+	wide      bool
+	diff      diffOptions
 }
 
 const planHelp = `Shows what the controller would do: the effective hostname table of each Gateway,
@@ -125,13 +110,7 @@ func planCommand(program string) *cobra.Command {
 }
 
 func (o *planOptions) addFlags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.paths, "filename", "f", nil, "`file` or directory with manifests, or - for standard input; may be repeated")
-	f.BoolVarP(&o.recursive, "recursive", "R", false, "also read the subdirectories of the directories in --filename")
-	f.BoolVar(&o.experimentalCRDs, "experimental-crds", false, "accept the route fields, such as retry, that only the Gateway API CRDs of the experimental channel have; by default, plan uses the channel of the cluster that it reads, or the standard channel")
-	f.BoolVar(&o.assumeSecrets, "assume-secrets", false, "treat Secrets that do not exist as valid certificates, and print their names; useful for manifests whose certificates cert-manager issues later")
-	f.StringVar(&o.namespace, "namespace", "", "`namespace` of objects in manifests without a namespace, and the namespace to read in a cluster if you cannot read all namespaces (default the namespace of the kubeconfig's context, or \"default\" without a cluster)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", kubeconfigUsage)
-	f.StringVar(&o.context, "context", "", contextUsage)
+	o.sourceOptions.addFlags(f)
 	f.StringVar(&o.gateway, "gateway", "", "show only the Gateway `namespace/name`")
 	f.StringVarP(&o.output, "output", "o", "table", "output `format`: "+strings.Join(planFormats, ", "))
 	f.StringVar(&o.why, "why", "", "explain what answers a `request` HOST[/PATH][?QUERY], and why, instead of printing the plan")
@@ -141,10 +120,6 @@ func (o *planOptions) addFlags(f *pflag.FlagSet) {
 	f.BoolVar(&o.strict, "strict", false, "exit with status 2 if plan finds a problem")
 	f.StringVar((*string)(&o.color), "color", "auto", colorUsage)
 	f.BoolVar(&o.wide, "wide", false, "print the complete rows of tables and complete lists of names; by default, plan truncates rows to the width of the terminal, and lists to a few names")
-	f.StringVar(&o.clusterDomain, "cluster-domain", config.DefaultClusterDomain, clusterDomainUsage)
-	f.StringVar(&o.controller, "controller-name", config.DefaultControllerName, controllerNameUsage)
-	f.StringVar(&o.controllerNamespace, "controller-namespace", config.DefaultControllerNamespace, "`namespace` of the controller, of its Tunnels, and of the accounts that GatewayClasses refer to")
-	f.StringVar(&o.clusterID, "cluster-id", "", "`ID` of the controller's installation, the prefix of its tunnel names (default the ID in its Tunnels, otherwise the controller's default)")
 	o.diff.addFlags(f)
 }
 
@@ -170,7 +145,6 @@ func (o *planOptions) execute(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	source.Certificates.AssumeMissing = o.assumeSecrets
 	result, err := o.buildPlan(cmd.Context(), source, line)
 	if err == nil && o.diff.enabled && o.diff.readApplications(cmd.Context(), result, source, line) {
 		result, err = o.buildPlan(cmd.Context(), source, line) // with the applications
@@ -235,86 +209,17 @@ func (o *planOptions) exitError(result *plan.Plan, healthy bool, compareErr erro
 	return nil
 }
 
-// readsCluster reports whether plan reads a cluster.
-func (o *planOptions) readsCluster() bool {
-	return len(o.paths) == 0 || o.kubeconfig != "" || o.context != ""
-}
-
 // readSource reads the cluster and the manifests.
 func (o *planOptions) readSource(cmd *cobra.Command, line *progress.Line) (*state.Source, error) {
-	manifests := manifest.Options{Namespace: o.namespace, Stdin: cmd.InOrStdin(), Recursive: o.recursive, Experimental: o.experimentalCRDs}
-	if !o.readsCluster() {
-		return readInterruptibly(cmd.Context(), line, func() (*state.Source, error) {
-			return state.FromFiles(o.paths, manifests, gatewayv1.GatewayController(o.controller), config.DefaultClassName)
-		})
-	}
-	cluster, err := o.cluster(line.Step)
-	if errors.Is(err, errNoCluster) {
-		return nil, fmt.Errorf("%w, or plan only manifests with --filename", err)
-	}
+	reader, err := o.open(cmd.InOrStdin())
 	if err != nil {
 		return nil, err
 	}
-	if o.namespace == "" {
-		if manifests.Namespace, _, err = clientConfig(o.kubeconfig, o.context).Namespace(); err != nil {
-			return nil, fmt.Errorf("read the context's namespace: %w", err)
-		}
-	}
-	cluster.PermitGaps, cluster.Namespaces = true, []string{manifests.Namespace}
-	done := line.Step("checking the cluster's CRDs")
-	crds, crdErr := controller.CheckCRDs(cmd.Context(), cluster.Live)
-	done()
-	manifests.Experimental = manifests.Experimental || crds.ExperimentalRoutes
-	set, err := readInterruptibly(cmd.Context(), line, func() (*manifest.Set, error) { return manifest.Read(o.paths, manifests) })
+	source, err := reader.read(cmd.Context(), line)
 	if err != nil {
 		return nil, err
 	}
-	// Many users have no permission to read CRDs. Listing the objects fails anyway if
-	// a CRD is missing.
-	if crdErr != nil && !apierrors.IsForbidden(crdErr) {
-		return nil, crdErr
-	}
-	source, err := state.FromCluster(cmd.Context(), cluster, set)
-	if err != nil {
-		return nil, err
-	}
-	source.ExperimentalRoutes = manifests.Experimental
 	return source, o.checkGaps(source)
-}
-
-// readInterruptibly calls read, which reads manifests, and returns its result or the
-// context's error. A read from a pipe cannot be canceled, so read may continue after the
-// context ends.
-func readInterruptibly[T any](ctx context.Context, line *progress.Line, read func() (T, error)) (T, error) {
-	defer line.Step("reading the manifests")()
-	type result struct {
-		value T
-		err   error
-	}
-	results := make(chan result, 1)
-	go func() {
-		value, err := read()
-		results <- result{value, err}
-	}()
-	select {
-	case r := <-results:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-}
-
-// cluster returns the cluster that the flags select. It calls step before each step that
-// reads the cluster.
-func (o *planOptions) cluster(step func(string) func()) (state.Cluster, error) {
-	live, err := connect(clientConfig(o.kubeconfig, o.context))
-	if err != nil {
-		return state.Cluster{}, err
-	}
-	return state.Cluster{
-		Live: live, ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, Progress: step,
-	}, nil
 }
 
 // buildPlan builds the plan and applies --gateway.
@@ -332,14 +237,11 @@ func (o *planOptions) buildPlan(ctx context.Context, source *state.Source, line 
 	return result, result.Select(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
-// options returns the controller settings that the flags set.
+// options returns the settings that the flags set.
 func (o *planOptions) options() plan.Options {
-	return plan.Options{
-		Options: gateway.Options{
-			ControllerName: gatewayv1.GatewayController(o.controller), ControllerNamespace: o.controllerNamespace, ClusterDomain: o.clusterDomain,
-		},
-		ClusterID: o.clusterID, DataPlane: v1alpha1.DataPlane(o.dataPlane), Account: o.diff.account(), Applications: o.diff.applications,
-	}
+	options := o.sourceOptions.options()
+	options.DataPlane, options.Account, options.Applications = v1alpha1.DataPlane(o.dataPlane), o.diff.account(), o.diff.applications
+	return options
 }
 
 // compareTables compares the routing tables that Envoy serves with the tables for the

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/suggest"
 )
 
@@ -26,7 +25,7 @@ func checkDataPlane(value string) error {
 // noManifests rejects arguments, which are usually manifest names.
 func noManifests(cmd *cobra.Command, arguments []string) error {
 	if len(arguments) > 0 {
-		return fmt.Errorf("plan accepts no arguments, got %q; specify manifests with -f. See %s", arguments[0], helpOf(cmd))
+		return fmt.Errorf("%s accepts no arguments, got %q; specify manifests with -f. See %s", cmd.Name(), arguments[0], helpOf(cmd))
 	}
 	return nil
 }
@@ -45,22 +44,14 @@ func explainPlanFlagError(cmd *cobra.Command, err error) error {
 // the command line.
 func (o *planOptions) validate(isSet func(flag string) bool) error {
 	var errs flagErrors
-	errs.add("cluster-domain", config.CheckClusterDomain(o.clusterDomain))
-	errs.add("controller-name", config.CheckControllerName(o.controller))
-	errs.add("controller-namespace", config.CheckNamespace(o.controllerNamespace))
-	errs.add("cluster-id", config.CheckClusterID(o.clusterID))
+	o.check(&errs, isSet)
 	errs.add("color", o.color.check())
 	if o.dataPlane != "" {
 		errs.add("data-plane", checkDataPlane(o.dataPlane))
 	}
-	if slices.Contains(o.paths, "") {
-		errs.add("filename", errEmptyValue)
-	}
 	errs.requireValues(isSet,
-		flagValue{"cluster-id", o.clusterID}, flagValue{"context", o.context}, flagValue{"data-plane", o.dataPlane}, flagValue{"gateway", o.gateway}, flagValue{"kubeconfig", o.kubeconfig},
-		flagValue{"method", o.method}, flagValue{"namespace", o.namespace}, flagValue{"why", o.why},
+		flagValue{"data-plane", o.dataPlane}, flagValue{"gateway", o.gateway}, flagValue{"method", o.method}, flagValue{"why", o.why},
 	)
-	errs.checkNamespace(o.namespace)
 	errs.checkGateway(o.gateway)
 	return errors.Join(errs...)
 }

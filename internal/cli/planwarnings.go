@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -11,24 +12,36 @@ import (
 
 // warnSource prints which manifests and Secrets the plan does not consider.
 func warnSource(w io.Writer, source *state.Source) {
+	warnings, notes := sourceWarnings(source)
+	for _, note := range notes {
+		terminal.Printf(w, "%s\n", note)
+	}
+	for _, warning := range warnings {
+		warn(w, "%s", warning)
+	}
+}
+
+// sourceWarnings returns what a user should know about the input, and what was left out of it.
+func sourceWarnings(source *state.Source) (warnings, notes []string) {
 	for _, warning := range source.Warnings {
-		warn(w, "%v", warning)
+		warnings = append(warnings, warning.Error())
 	}
 	for _, skipped := range source.Skipped {
-		terminal.Printf(w, "skipped %d of kind %s\n", skipped.Count, skipped.GroupKind)
+		notes = append(notes, fmt.Sprintf("skipped %d of kind %s", skipped.Count, skipped.GroupKind))
 	}
 	if len(source.SkippedDirectories) > 0 {
-		terminal.Printf(w, "skipped subdirectories: %s; --recursive reads them\n", strings.Join(source.SkippedDirectories, ", "))
+		notes = append(notes, fmt.Sprintf("skipped subdirectories: %s; --recursive reads them", strings.Join(source.SkippedDirectories, ", ")))
 	}
 	if gaps := source.DescribeGaps(); gaps != "" {
-		warn(w, "%s", gaps)
+		warnings = append(warnings, gaps)
 	}
 	for _, secret := range source.Certificates.Forbidden() {
-		warn(w, "no permission to get Secret %s, so its certificate is not validated", secret)
+		warnings = append(warnings, fmt.Sprintf("no permission to get Secret %s, so its certificate is not validated", secret))
 	}
 	for _, secret := range source.Certificates.Assumed() {
-		warn(w, "Secret %s not found; --assume-secrets treats it as a valid certificate", secret)
+		warnings = append(warnings, fmt.Sprintf("Secret %s not found; --assume-secrets treats it as a valid certificate", secret))
 	}
+	return warnings, notes
 }
 
 // warnPlan prints the remarks and problems that the table contains, but not the selected

@@ -88,14 +88,20 @@ func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Sou
 	}
 }
 
-// FromFiles reads manifests from files and directories, or from o.Stdin if a path is
-// "-". If the manifests contain no GatewayClass, FromFiles adds the GatewayClass
-// className, which the controller manages.
+// FromFiles reads manifests from files and directories, or from o.Stdin if a path is "-", and
+// returns [FromManifests].
 func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	set, err := manifest.Read(paths, o)
 	if err != nil {
 		return nil, err
 	}
+	return FromManifests(set, o.Experimental, controller, className)
+}
+
+// FromManifests returns a Source of manifests. If they contain no GatewayClass, it adds the
+// GatewayClass className, which the controller manages. experimental reports whether routes have
+// the fields of the Gateway API's experimental channel.
+func FromManifests(set *manifest.Set, experimental bool, controller gatewayv1.GatewayController, className string) (*Source, error) {
 	complete := append(slices.Clone(set.Objects), missingNamespaces(set.Objects)...)
 	hasClass := slices.ContainsFunc(set.Objects, func(o client.Object) bool {
 		_, ok := o.(*gatewayv1.GatewayClass)
@@ -113,7 +119,7 @@ func FromFiles(paths []string, o manifest.Options, controller gatewayv1.GatewayC
 	}
 	source := newSource(memory, set.Objects, set)
 	source.Unsupported = newUnsupported(nil, set.Unsupported)
-	source.ExperimentalRoutes = o.Experimental
+	source.ExperimentalRoutes = experimental
 	return source, nil
 }
 
