@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,9 @@ type origin struct {
 	// assumed is the plan of [Plan.AssumingApplications]; nil until it was built.
 	assumed  atomic.Pointer[Plan]
 	building singleflight.Group
+	// reading is locked while a request reads from the source, which is not safe for concurrent
+	// use.
+	reading sync.Mutex
 }
 
 // BuildAssumingApplications is [Build] and [Plan.AssumingApplications].
@@ -73,6 +77,8 @@ func (p *Plan) ForRequest(ctx context.Context, request routing.Request) (*Plan, 
 		return nil, err
 	}
 	part := *assumed
+	p.origin.reading.Lock()
+	defer p.origin.reading.Unlock()
 	return &part, part.ReadEndpoints(ctx, p.origin.source, request)
 }
 

@@ -110,6 +110,8 @@ func compareNames(a, b types.NamespacedName) int {
 // DirectCertificates reads the Secret at each inspection.
 type DirectCertificates struct {
 	Reader client.Reader
+	// known is nil if every Secret is inspected.
+	known *Inspections
 }
 
 // Inspect implements Certificates.
@@ -118,7 +120,13 @@ func (c DirectCertificates) Inspect(ctx context.Context, name types.NamespacedNa
 	if err != nil || secret == nil {
 		return gateway.Certificate{}, false, err
 	}
+	if found, ok := c.known.lookup(secret); ok {
+		return found, true, nil
+	}
 	found, err := inspections.run(ctx, secret)
+	if err == nil {
+		c.known.store(secret, found)
+	}
 	return found, err == nil, err
 }
 
@@ -143,6 +151,9 @@ var assumedExpiry = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 func NewPermittedCertificates(r client.Reader) *PermittedCertificates {
 	return &PermittedCertificates{direct: DirectCertificates{Reader: r}, results: map[types.NamespacedName]inspection{}}
 }
+
+// Know makes the inspections of Secrets in a cluster use and extend what is known.
+func (c *PermittedCertificates) Know(known *Inspections) { c.direct.known = known }
 
 // Inspect implements Certificates. Concurrent calls for one Secret can read it several
 // times.
