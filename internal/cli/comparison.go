@@ -8,15 +8,20 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// comparison returns the function with which the page compares the source with Cloudflare when
-// a visitor asks for it, as plan --diff compares configurations. It only reads. It returns nil
-// without an API token from the flags or the environment. options are those of the page's plan.
-func (o *diffOptions) comparison(source *state.Source, options plan.Options) func(context.Context) (*plan.Plan, error) {
+// comparison returns the function with which the page compares what read returns with Cloudflare
+// when a visitor asks for it, as plan --diff compares configurations. It only reads. It returns
+// nil without an API token from the flags or the environment. options are those of the page's
+// plan.
+func (o *diffOptions) comparison(read func(context.Context) (*state.Source, error), options plan.Options) func(context.Context) (*plan.Plan, error) {
 	if o.cloudflare.APIToken == "" && o.cloudflare.APITokenSecret == "" {
 		return nil
 	}
 	options.Account = defaultCredentials(o.cloudflare)
 	return func(ctx context.Context) (*plan.Plan, error) {
+		source, err := read(ctx)
+		if err != nil {
+			return nil, err
+		}
 		result, err := plan.Build(ctx, source, options, time.Now())
 		if err != nil {
 			return nil, err

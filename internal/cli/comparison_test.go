@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -60,13 +61,14 @@ status: {tunnelID: %s}
 	if err != nil {
 		t.Fatal(err)
 	}
+	read := func(context.Context) (*state.Source, error) { return source, nil }
 	options := plan.Options{Options: gateway.Options{
 		ControllerName: config.DefaultControllerName, ControllerNamespace: config.DefaultControllerNamespace, ClusterDomain: config.DefaultClusterDomain,
 	}}
-	if without := (&diffOptions{cloudflare: config.Cloudflare{AccountID: "main"}}).comparison(source, options); without != nil {
+	if without := (&diffOptions{cloudflare: config.Cloudflare{AccountID: "main"}}).comparison(read, options); without != nil {
 		t.Error("there is a comparison without an API token")
 	}
-	compare := (&diffOptions{cloudflare: account}).comparison(source, options)
+	compare := (&diffOptions{cloudflare: account}).comparison(read, options)
 	if n := len(edge.Requests()); n > 0 {
 		t.Errorf("%d requests before the comparison", n)
 	}

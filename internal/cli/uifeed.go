@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/mirror"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/progress"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/web"
+)
+
+const (
+	// settle is how long the page waits for further changes after the first one. A kubectl
+	// apply with several objects then becomes one change.
+	settle = 100 * time.Millisecond
+	// pollFiles is how often the page looks for changes of the manifests.
+	pollFiles = time.Second
+	// maxAge is how old a plan becomes without changes: certificates expire.
+	maxAge = time.Minute
+	// retryFailed is how long the page waits until it reads again after an error.
+	retryFailed = 3 * time.Second
+)
+
+// uiFeed keeps what the page shows current.
+type uiFeed struct {
+	*web.Feed
+	reader *sourceReader
+	files  *manifestFiles
+	diff   *diffOptions
+	// mirror is nil without a cluster.
+	mirror *mirror.Mirror
+	known  state.Inspections
+}
+
+// follow publishes a plan after each change until ctx ends. The first plan must have been
+// published.
+func (f *uiFeed) follow(ctx context.Context) {
+	wait := maxAge
+	for f.awaitChange(ctx, wait) {
+		started := time.Now()
+		wait = maxAge
+		if err := f.update(ctx); err != nil && ctx.Err() == nil {
+			f.Fail(err.Error())
+			wait = retryFailed
+		}
+		// A cluster that changes all the time gets half of the time of a CPU.
+		sleep(ctx, time.Since(started))
+	}
+}
+
+// awaitChange waits for a change, at most for the time, and for what changes with it. It returns
+// false after ctx has ended.
+func (f *uiFeed) awaitChange(ctx context.Context, limit time.Duration) bool {
+	timeout, files := time.NewTimer(limit), time.NewTicker(pollFiles)
+	defer timeout.Stop()
+	defer files.Stop()
+	var cluster <-chan struct{} // blocks without a cluster
+	if f.mirror != nil {
+		cluster = f.mirror.Changed()
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timeout.C:
+			waiting = false
+		case <-cluster:
+			waiting = false
+		case <-files.C:
+			waiting = !f.files.changed()
+		}
+	}
+	sleep(ctx, settle)
+	select {
+	case <-cluster: // the next plan contains the change
+	default:
+	}
+	return ctx.Err() == nil
+}
+
+// update publishes a plan, unless the API server cannot be reached.
+func (f *uiFeed) update(ctx context.Context) error {
+	if f.mirror != nil {
+		if err := f.mirror.Lost(); err != nil {
+			return fmt.Errorf("no connection to the API server: %w", err)
+		}
+	}
+	return f.publish(ctx, progress.New(io.Discard))
+}
+
+// publish reads the cluster and the manifests, and publishes a plan for them.
+func (f *uiFeed) publish(ctx context.Context, line *progress.Line) error {
+	now := time.Now()
+	source, err := f.read(ctx, line)
+	if err != nil {
+		return err
+	}
+	defer line.Step("building the plan")()
+	built, err := plan.Build(ctx, source, f.reader.options(), now)
+	if err != nil {
+		return err
+	}
+	before, err := f.before(ctx, source, now)
+	if err != nil {
+		return err
+	}
+	warnings, notes := sourceWarnings(source)
+	f.Publish(&web.Snapshot{
+		Plan: built, Before: before, Warnings: slices.Concat(warnings, notes), Time: now,
+		Compare: f.diff.comparison(func(ctx context.Context) (*state.Source, error) { return f.read(ctx, progress.New(io.Discard)) }, f.reader.options()),
+	})
+	return nil
+}
+
+func (f *uiFeed) read(ctx context.Context, line *progress.Line) (*state.Source, error) {
+	source, err := f.reader.read(ctx, line)
+	if err == nil {
+		source.Certificates.Know(&f.known)
+	}
+	return source, err
+}
+
+// before returns the plan without the manifests; nil unless they are shown on top of a cluster.
+func (f *uiFeed) before(ctx context.Context, source *state.Source, now time.Time) (*plan.Plan, error) {
+	unchanged, err := source.WithoutManifests()
+	if err != nil || unchanged == nil {
+		return nil, err
+	}
+	unchanged.Certificates.AssumeMissing = f.reader.assumeSecrets
+	unchanged.Certificates.Know(&f.known)
+	return plan.Build(ctx, unchanged, f.reader.options(), now)
+}
+
+// sleep waits for the time or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
