@@ -17,7 +17,7 @@ import (
 
 // program is a running program, whose standard output is read line by line.
 type program struct {
-	t       *testing.T
+	t       testing.TB
 	command *exec.Cmd
 	input   io.WriteCloser
 	lines   chan string // closed when the output ends
@@ -26,7 +26,7 @@ type program struct {
 }
 
 // start starts a program from the directory programs and stops it when the test ends.
-func start(t *testing.T, environment []string, name string, arguments ...string) *program {
+func start(t testing.TB, environment []string, name string, arguments ...string) *program {
 	t.Helper()
 	p := &program{t: t, lines: make(chan string, 10_000)}
 	p.command = exec.Command(filepath.Join(programs, name), arguments...)
@@ -93,7 +93,7 @@ type page struct {
 const linkPattern = `(http://127\.0\.0\.1:[0-9]+/\?token=\S+)`
 
 // serve starts `tunnel-gateway ui`, as a user does.
-func serve(t *testing.T, environment []string, arguments ...string) *page {
+func serve(t testing.TB, environment []string, arguments ...string) *page {
 	t.Helper()
 	p := &page{program: start(t, environment, "tunnel-gateway", append([]string{"ui"}, arguments...)...)}
 	p.link = p.find(linkPattern, timeout)
