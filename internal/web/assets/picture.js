@@ -4,7 +4,7 @@
 // the picture. Text gets into the drawing as text nodes and attributes only.
 (() => {
   const svgNamespace = "http://www.w3.org/2000/svg";
-  const size = { width: 230, height: 46, text: 28, margin: 12 };
+  const size = { width: 256, height: 46, text: 30, kind: 36, margin: 12 };
   const step = 60; // pixels that an arrow key moves the picture by
   let drawn = ""; // the graph in the drawing, as JSON
   let view = null; // the visible part of the picture: x, y, width, height
@@ -57,15 +57,15 @@
     return e;
   }
 
-  const shorten = (text) => (text.length > size.text ? text.slice(0, size.text / 2 - 1) + "…" + text.slice(-size.text / 2) : text);
+  const shorten = (text, limit) => (text.length > limit ? text.slice(0, limit / 2 - 1) + "…" + text.slice(-limit / 2) : text);
 
   function drawNode(parent, node, at) {
     const link = element(parent, "a", { href: node.link, transform: `translate(${at.x} ${at.y})`, class: node.state ? "node failed" : "node" });
     link.dataset.node = node.id;
     element(link, "title", {}, `${node.kind} ${node.label}${node.state ? ": " + node.state : ""}`);
     element(link, "path", { d: outlines[node.kind] ?? rectangle, class: "outline" });
-    element(link, "text", { x: -w + 18, y: -4, class: "kind" }, node.state ? `${node.kind}: ✗ ${node.state}` : node.kind);
-    element(link, "text", { x: -w + 18, y: 13 }, shorten(node.label));
+    element(link, "text", { x: -w + 18, y: -4, class: "kind" }, shorten(node.state ? `${node.kind}: ✗ ${node.state}` : node.kind, size.kind));
+    element(link, "text", { x: -w + 18, y: 13 }, shorten(node.label, size.text));
     return link;
   }
 
@@ -77,6 +77,9 @@
       "marker-end": "url(#arrow)",
     });
     Object.assign(line.dataset, { from: edge.v, to: edge.w });
+  }
+
+  function drawProblem(parent, label) {
     if (label.problem) element(parent, "text", { x: label.x, y: label.y + 4, class: "failure" }, "✗ " + label.problem);
   }
 
@@ -104,6 +107,7 @@
     element(marker, "path", { d: "M0 0L8 4L0 8Z", class: "head" });
     const edges = element(svg, "g", {});
     for (const edge of graph.edges()) drawEdge(edges, edge, graph.edge(edge));
+    for (const edge of graph.edges()) drawProblem(edges, graph.edge(edge)); // above the lines
     for (const node of nodes) drawNode(svg, node, graph.node(node.id));
     place.replaceChildren(toolbar(), svg);
     whole = { x: 0, y: 0, width: graph.graph().width, height: graph.graph().height };
@@ -156,11 +160,11 @@
 
   function toolbar() {
     const bar = document.createElement("p");
-    for (const [text, name, act] of [["+", "Larger", keys["+"]], ["−", "Smaller", keys["-"]], ["Fit", "Show everything", keys[0]]]) {
+    for (const [text, name, act] of [["+", "Larger", keys["+"]], ["−", "Smaller", keys["-"]], ["Show everything", null, keys[0]]]) {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = text;
-      button.setAttribute("aria-label", name);
+      if (name) button.setAttribute("aria-label", name);
       button.addEventListener("click", act);
       bar.append(button, " ");
     }
