@@ -1,24 +1,29 @@
 package ui
 
 import (
-	"strings"
 	"testing"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-func TestThePageShowsACluster(t *testing.T) {
+func TestThePageOfACluster(t *testing.T) {
 	t.Parallel()
-	d := startDemo(t)
-	t.Run("that equals its plan", func(t *testing.T) { testEqualsPlan(t, d) })
-}
-
-func testEqualsPlan(t *testing.T, d *demo) {
+	d := theDemo(t)
 	p := serve(t, d.environment())
 	b := newTab(t)
 	b.open(p.link)
-	overview := b.content()
-	for _, g := range d.plan(t).Gateways {
-		if !strings.Contains(overview, g.Namespace+"/"+g.Name) || !strings.Contains(overview, g.DataPlane) {
-			t.Errorf("the overview does not show Gateway %s/%s with the data plane %s: %s", g.Namespace, g.Name, g.DataPlane, overview)
+	t.Run("equals its plan", func(t *testing.T) {
+		var tunnels v1alpha1.TunnelList
+		if err := d.kube.List(t.Context(), &tunnels); err != nil {
+			t.Fatal(err)
 		}
-	}
+		c := comparison{t, b, p.site, readPlan(t, d.environment()), map[string]*v1alpha1.Tunnel{}}
+		for i := range tunnels.Items {
+			c.tunnels[tunnels.Items[i].Status.Gateway] = &tunnels.Items[i]
+		}
+		if len(c.tunnels) < 2 {
+			t.Fatalf("the demo has the Tunnels %v", tunnels.Items)
+		}
+		c.all()
+	})
 }

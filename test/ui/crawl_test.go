@@ -24,7 +24,7 @@ func visit(t *testing.T, b *tab, p *page, check func(path string)) {
 			t.Errorf("%s returns %d", path, status)
 		}
 		check(path)
-		for _, link := range eval[[]string](b, `[...document.querySelectorAll("a[href]")].map((a) => a.href)`) {
+		for _, link := range eval[[]string](b, `[...document.querySelectorAll("a[href]")].map((a) => new URL(a.getAttribute("href"), location).href)`) {
 			next, ok := strings.CutPrefix(link, p.site)
 			if !ok {
 				t.Errorf("%s links to another site: %s", path, link)
@@ -92,6 +92,16 @@ func checkPhone(b *tab, path string) {
 // controls are the elements that the keyboard must reach.
 const controls = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].filter((e) => e.checkVisibility({ visibilityProperty: true }) && !e.disabled)`
 
+// focusScript describes the element with the focus. A node of the picture shows the focus by its shape's line.
+const focusScript = `(() => {
+	const e = document.activeElement, s = getComputedStyle(e), shape = e.querySelector(".outline");
+	const line = shape && getComputedStyle(shape);
+	return {
+		Control: e.dataset.testControl ?? "",
+		Visible: line ? parseFloat(line.strokeWidth) >= 3 && line.stroke === s.color : s.outlineStyle !== "none" && s.outlineWidth !== "0px",
+	};
+})()`
+
 // checkKeyboard checks that Tab reaches each control on the open page in document
 // order, and that the focus is visible.
 func checkKeyboard(b *tab, path string) {
@@ -106,7 +116,7 @@ func checkKeyboard(b *tab, path string) {
 		focus := eval[struct {
 			Control string
 			Visible bool
-		}](b, `(() => { const e = document.activeElement, s = getComputedStyle(e); return { Control: e.dataset.testControl ?? "", Visible: s.outlineStyle !== "none" && s.outlineWidth !== "0px" } })()`)
+		}](b, focusScript)
 		if focus.Control == "" {
 			continue // a box that scrolls, or the document
 		}

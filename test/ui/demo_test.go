@@ -2,15 +2,14 @@ package ui
 
 import (
 	"context"
-	"encoding/json"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,63 +19,62 @@ import (
 // demo is what `make demo` runs, after its checks.
 type demo struct {
 	kubeconfig string
+	config     *rest.Config
 	kube       client.Client
 }
 
-// startDemo starts the demo and waits until its samples are served.
-func startDemo(t *testing.T) *demo {
+// sharedDemo is the only demo of all tests.
+var sharedDemo struct {
+	sync.Once
+	demo *demo
+	err  error
+	stop func()
+}
+
+// theDemo returns the demo, which the first test that needs it starts.
+func theDemo(t *testing.T) *demo {
 	t.Helper()
+	sharedDemo.Do(func() { sharedDemo.demo, sharedDemo.err = startDemo() })
+	if sharedDemo.err != nil {
+		t.Fatal(sharedDemo.err)
+	}
+	return sharedDemo.demo
+}
+
+func stopSharedDemo() {
+	if sharedDemo.stop != nil {
+		sharedDemo.stop()
+	}
+}
+
+// startDemo starts the demo and waits until its samples are served.
+func startDemo() (*demo, error) {
 	images := filepath.Join(programs, "images") + string(filepath.Separator)
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", root, "-trimpath", "-buildvcs=false", "-o", images, "./test/edge/connector", "./test/edge/envoy")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", build, err, output)
+	if err := buildTo(context.Background(), images, "./test/edge/connector", "./test/edge/envoy"); err != nil {
+		return nil, err
 	}
 	port, err := freePort()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	p := start(t, []string{"DEMO_PORT=" + port}, "demo", "-controller", filepath.Join(programs, "tunnel-gateway"), "-images", images)
-	d := &demo{kubeconfig: p.find(`export KUBECONFIG=(\S+)`, 3*time.Minute)}
-	config, err := clientcmd.BuildConfigFromFlags("", d.kubeconfig)
+	p, err := startProgram([]string{"DEMO_PORT=" + port}, "demo", "-controller", filepath.Join(programs, "tunnel-gateway"), "-images", images)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if d.kube, err = client.New(config, client.Options{Scheme: manifest.Scheme()}); err != nil {
-		t.Fatal(err)
+	sharedDemo.stop = p.stop
+	d := &demo{}
+	if d.kubeconfig, err = p.await(`export KUBECONFIG=(\S+)`, 3*time.Minute); err != nil {
+		return nil, err
 	}
-	return d
+	if d.config, err = clientcmd.BuildConfigFromFlags("", d.kubeconfig); err != nil {
+		return nil, err
+	}
+	d.kube, err = client.New(d.config, client.Options{Scheme: manifest.Scheme()})
+	return d, err
 }
 
 // environment selects the demo's cluster.
 func (d *demo) environment() []string { return []string{"KUBECONFIG=" + d.kubeconfig} }
-
-// planned is the part that the tests compare from `plan -o json`.
-type planned struct {
-	Gateways []struct {
-		Namespace, Name, DataPlane string
-		Listeners                  []struct {
-			Owner                  struct{ Kind, Namespace, Name string }
-			Name, Hostname, Reason string
-			Port                   int
-		}
-		Access []struct{ Hostname, State string }
-		Limits []struct {
-			Name, Tenant string
-			Used, Limit  int
-		}
-	}
-}
-
-// plan runs `plan -o json` for the demo's cluster.
-func (d *demo) plan(t *testing.T, arguments ...string) (result planned) {
-	t.Helper()
-	out := output(t, d.environment(), "tunnel-gateway", append([]string{"plan", "-o", "json"}, arguments...)...)
-	if err := json.Unmarshal(out, &result); err != nil {
-		t.Fatal(err)
-	}
-	return result
-}
 
 // freePort returns a port on which no program listens.
 func freePort() (string, error) {

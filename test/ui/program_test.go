@@ -3,6 +3,7 @@ package ui
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -17,7 +18,6 @@ import (
 
 // program is a running program, whose standard output is read line by line.
 type program struct {
-	t       testing.TB
 	command *exec.Cmd
 	input   io.WriteCloser
 	lines   chan string // closed when the output ends
@@ -28,20 +28,29 @@ type program struct {
 // start starts a program from the directory programs and stops it when the test ends.
 func start(t testing.TB, environment []string, name string, arguments ...string) *program {
 	t.Helper()
-	p := &program{t: t, lines: make(chan string, 10_000)}
+	p, err := startProgram(environment, name, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+func startProgram(environment []string, name string, arguments ...string) (*program, error) {
+	p := &program{lines: make(chan string, 10_000)}
 	p.command = exec.Command(filepath.Join(programs, name), arguments...)
 	p.command.Dir = root
 	p.command.Env = append(os.Environ(), environment...)
 	p.command.Stderr = &p.errors
 	output, err := p.command.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if p.input, err = p.command.StdinPipe(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	if err := p.command.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		defer close(p.lines)
@@ -58,27 +67,25 @@ func start(t testing.TB, environment []string, name string, arguments ...string)
 		}
 		_ = p.command.Wait()
 	})
-	t.Cleanup(p.stop)
-	return p
+	return p, nil
 }
 
-// find returns the first submatch in the next lines that the program prints, in time.
-func (p *program) find(pattern string, limit time.Duration) string {
-	p.t.Helper()
+// await returns the first submatch in the next lines that the program prints, in time.
+func (p *program) await(pattern string, limit time.Duration) (string, error) {
 	expression, deadline := regexp.MustCompile(pattern), time.After(limit)
 	var seen []string
 	for {
 		select {
 		case line, ok := <-p.lines:
 			if !ok {
-				p.t.Fatalf("%s ended without %q:\n%s\n%s", p.command.Path, pattern, strings.Join(seen, "\n"), p.errors.String())
+				return "", fmt.Errorf("%s ended without %q:\n%s\n%s", p.command.Path, pattern, strings.Join(seen, "\n"), p.errors.String())
 			}
 			if found := expression.FindStringSubmatch(line); found != nil {
-				return found[1]
+				return found[1], nil
 			}
 			seen = append(seen, line)
 		case <-deadline:
-			p.t.Fatalf("%s prints no %q:\n%s\n%s", p.command.Path, pattern, strings.Join(seen, "\n"), p.errors.String())
+			return "", fmt.Errorf("%s prints no %q:\n%s\n%s", p.command.Path, pattern, strings.Join(seen, "\n"), p.errors.String())
 		}
 	}
 }
@@ -96,7 +103,11 @@ const linkPattern = `(http://127\.0\.0\.1:[0-9]+/\?token=\S+)`
 func serve(t testing.TB, environment []string, arguments ...string) *page {
 	t.Helper()
 	p := &page{program: start(t, environment, "tunnel-gateway", append([]string{"ui"}, arguments...)...)}
-	p.link = p.find(linkPattern, timeout)
+	link, err := p.await(linkPattern, timeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.link = link
 	p.site, _, _ = strings.Cut(p.link, "/?")
 	return p
 }

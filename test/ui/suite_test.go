@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -69,12 +70,22 @@ func run(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer stop()
+	defer stopSharedDemo()
+	// Most tests wait for the demo or the browser, so more of them than CPUs run at a time.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
 }
 
 // build builds programs from the main module into the directory programs.
 func build(ctx context.Context, packages ...string) error {
-	arguments := append([]string{"build", "-C", root, "-trimpath", "-buildvcs=false", "-o", programs + string(filepath.Separator)}, packages...)
+	return buildTo(ctx, programs+string(filepath.Separator), packages...)
+}
+
+func buildTo(ctx context.Context, dir string, packages ...string) error {
+	arguments := append([]string{"build", "-C", root, "-trimpath", "-buildvcs=false", "-o", dir}, packages...)
 	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := command.CombinedOutput(); err != nil {
