@@ -26,4 +26,8 @@ func TestThePageOfACluster(t *testing.T) {
 		}
 		c.all()
 	})
+	t.Run("explains a request as plan does", func(t *testing.T) {
+		checkWhy(t, b, p.site, question{url: "https://shop.example.com/", headers: []string{"x-canary:always"}}, d.environment())
+		checkWhy(t, b, p.site, question{url: "https://team-a.example.com/api/orders", method: "POST"}, d.environment())
+	})
 }

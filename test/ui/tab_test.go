@@ -193,8 +193,8 @@ func (b *tab) content() string {
 	return strings.Join(b.text("#page"), " ")
 }
 
-// waitFor waits until the JavaScript expression is true, also in the next document, and returns
-// how long it took.
+// waitFor waits until the document is loaded and the JavaScript expression is true, also in the
+// next document, and returns how long it took.
 func (b *tab) waitFor(what, expression string) time.Duration {
 	b.t.Helper()
 	begin := time.Now()
@@ -204,7 +204,7 @@ func (b *tab) waitFor(what, expression string) time.Duration {
 	defer ticker.Stop()
 	for {
 		// Evaluate fails during a navigation.
-		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")")); err == nil && ok {
+		if ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && !!("+expression+")")); err == nil && ok {
 			return time.Since(begin)
 		}
 		select {
