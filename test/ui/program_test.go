@@ -113,7 +113,7 @@ func serve(t testing.TB, environment []string, arguments ...string) *page {
 }
 
 // output runs a program and returns its standard output.
-func output(t *testing.T, environment []string, name string, arguments ...string) []byte {
+func output(t testing.TB, environment []string, name string, arguments ...string) []byte {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), filepath.Join(programs, name), arguments...)
 	command.Dir, command.Env = root, append(os.Environ(), environment...)

@@ -21,7 +21,7 @@ const reportViolations = `addEventListener("securitypolicyviolation", (e) => con
 
 // tab is a tab in the browser. Errors and warnings on its console fail the test.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 
 	mu       sync.Mutex
@@ -30,7 +30,7 @@ type tab struct {
 }
 
 // newTab opens a tab in a new browser profile, without other tabs' sessions.
-func newTab(t *testing.T) *tab { return openTab(browser, t, chromedp.WithNewBrowserContext()) }
+func newTab(t testing.TB) *tab { return openTab(browser, t, chromedp.WithNewBrowserContext()) }
 
 // another opens a tab with the same sessions.
 func (b *tab) another() *tab {
@@ -38,7 +38,7 @@ func (b *tab) another() *tab {
 	return openTab(b.ctx, b.t)
 }
 
-func openTab(parent context.Context, t *testing.T, options ...chromedp.ContextOption) *tab {
+func openTab(parent context.Context, t testing.TB, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	b := &tab{t: t}
 	var cancel context.CancelFunc

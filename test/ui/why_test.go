@@ -227,6 +227,9 @@ func (b *tab) focus(selector string) {
 	}
 }
 
+// selectAll selects the text of the field with the focus.
+var selectAll = chromedp.Evaluate[chromedp.Void]("document.activeElement.select()")
+
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.do(chromedp.Click(selector))
