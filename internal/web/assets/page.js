@@ -72,7 +72,7 @@
     update();
   });
 
-  // Focus: the morph keeps elements, but it may replace the element with the focus.
+  // Focus: the morph may replace the element with the focus, or give it another link.
 
   let focused = null;
 
@@ -90,10 +90,11 @@
   function restore() {
     const last = focused;
     focused = null;
-    if (!last || document.activeElement === last.element) return;
+    const isSame = (e) => e.isConnected && e.id === last.id && e.getAttribute("href") === last.href;
+    if (!last || (document.activeElement === last.element && isSame(last.element))) return;
     const page = byId("page");
     const candidates = last.id ? [byId(last.id)] : [...page.querySelectorAll("a[href]")].filter((a) => last.href && a.getAttribute("href") === last.href);
-    const element = (last.element.isConnected ? last.element : candidates[0]) ?? page;
+    const element = (isSame(last.element) ? last.element : candidates[0]) ?? page;
     element.focus({ preventScroll: true });
     if (last.start !== null && element.setSelectionRange) element.setSelectionRange(last.start, last.end);
   }
