@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -40,6 +41,7 @@ type uiFeed struct {
 // follow publishes a plan after each change until ctx ends. The first plan must have been
 // published.
 func (f *uiFeed) follow(ctx context.Context) {
+	debug.SetGCPercent(40)
 	wait := maxAge
 	for f.awaitChange(ctx, wait) {
 		started := time.Now()
@@ -48,6 +50,7 @@ func (f *uiFeed) follow(ctx context.Context) {
 			f.Fail(err.Error())
 			wait = retryFailed
 		}
+		debug.FreeOSMemory() // a plan leaves more garbage than the page needs memory
 		// A cluster that changes all the time gets half of the time of a CPU.
 		sleep(ctx, time.Since(started))
 	}
