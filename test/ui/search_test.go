@@ -164,22 +164,8 @@ func BenchmarkTenThousandHostnames(b *testing.B) {
 		}
 		b.ReportMetric(median(totals), "ms-input-to-paint")
 		b.ReportMetric(median(answers), "ms-request-to-paint")
-		b.ReportMetric(float64(peakMemory(b, p.command.Process.Pid))/(1<<10), "MiB-peak")
+		b.ReportMetric(p.peakMiB(b), "MiB-peak")
 	})
-}
-
-// peakMemory returns the greatest resident size of the process so far, in KiB.
-func peakMemory(b *testing.B, pid int) (size int) {
-	b.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		b.Skip("the memory of another process is known on Linux only: ", err)
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	if _, err := fmt.Sscan(after, &size); err != nil {
-		b.Fatal(err)
-	}
-	return size
 }
 
 func median(all []float64) float64 {
