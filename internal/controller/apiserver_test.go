@@ -68,6 +68,11 @@ type apiServer struct {
 }
 
 func newAPIServer(t testing.TB, objects ...client.Object) *apiServer {
+	for i, object := range objects {
+		if object.GetUID() == "" { // the real API server sets it
+			object.SetUID(types.UID(fmt.Sprintf("initial-%d", i)))
+		}
+	}
 	builder := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(gatewayCRD()).WithObjects(objects...).WithReturnManagedFields().WithTypeConverters(managedfields.NewDeducedTypeConverter()).
 		WithStatusSubresource(&v1alpha1.Tunnel{}, &gatewayv1.Gateway{}, &gatewayv1.ListenerSet{}, &gatewayv1.HTTPRoute{}, &gatewayv1.GRPCRoute{})
 	for _, index := range state.Indexes(controllerName) {

@@ -23,20 +23,35 @@ import (
 // simulated API server adds to the cost of writes, and Envoy's configuration is not sent.
 func BenchmarkChange(b *testing.B) {
 	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
-		for _, routes := range []int{10, 900, 3000, 10_000} {
-			b.Run(fmt.Sprintf("%s/routes=%d", plane, routes), func(b *testing.B) { benchmarkChange(b, plane, routes) })
+		for _, routes := range []int{10, 900, 10_000, 50_000} {
+			for _, c := range routeChanges {
+				b.Run(fmt.Sprintf("%s/%s/routes=%d", plane, c.field, routes), func(b *testing.B) { benchmarkChange(b, plane, routes, c) })
+			}
 		}
 	}
 }
 
-func benchmarkChange(b *testing.B, plane v1alpha1.DataPlane, routes int) {
-	h := newLargeHarness(b, plane, routes)
-	b.ReportAllocs()
-	h.reconcileChanges(b, "infra", routeName(routes/2), func(route *gatewayv1.HTTPRoute, n int) {
-		route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
+// routeChange gives a field of a route's first rule the nth value.
+type routeChange struct {
+	field  string
+	change func(rule *gatewayv1.HTTPRouteRule, n int)
+}
+
+var routeChanges = []routeChange{
+	{"backend", func(rule *gatewayv1.HTTPRouteRule, n int) {
+		rule.BackendRefs[0].Name = gatewayv1.ObjectName(routeName(n % 2))
+	}},
+	{"match", func(rule *gatewayv1.HTTPRouteRule, n int) {
+		rule.Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
 			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To(fmt.Sprintf("/%d", n)),
 		}}}
-	})
+	}},
+}
+
+func benchmarkChange(b *testing.B, plane v1alpha1.DataPlane, routes int, c routeChange) {
+	h := newLargeHarness(b, plane, routes)
+	b.ReportAllocs()
+	h.reconcileChanges(b, "infra", routeName(routes/2), func(route *gatewayv1.HTTPRoute, n int) { c.change(&route.Spec.Rules[0], n) })
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
@@ -103,7 +118,7 @@ func newLargeHarness(b testing.TB, plane v1alpha1.DataPlane, routes int) *harnes
 		if plane == v1alpha1.DataPlaneEnvoy {
 			s.Connector = nil
 		}
-		s.DataPlane, s.Limits = ptr.To(plane), &v1alpha1.Limits{RulesPerTunnel: ptr.To[int32](20_000)}
+		s.DataPlane, s.Limits = ptr.To(plane), &v1alpha1.Limits{RulesPerTunnel: ptr.To[int32](100_000)}
 	})
 	h.setHostname("*.example.com")
 	h.useCache()
