@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -10,6 +11,9 @@ import (
 // addUndemanded adds the states of the hostnames without a demand that stay protected or
 // closed for a while, that have a verdict, or that are below a hostname with a state.
 func (s *stating) addUndemanded(states map[string]State) {
+	if len(states)+len(s.Verdicts) == 0 && s.Exposure.areOpen(s.Hostnames) {
+		return // most decisions without Access
+	}
 	var open []string
 	for _, hostname := range s.Hostnames {
 		if _, ok := s.Demands[hostname]; ok {
@@ -115,6 +119,10 @@ func stateOf(r *routing.Requirement) State {
 // value is the Exposure after a start. It is never changed.
 type Exposure struct {
 	hostnames map[string]exposed
+	// open are the hostnames, in the order of the last decision, if all of them are open and
+	// none has or had a demand; otherwise nil. Decisions about thousands of hostnames without a demand
+	// compare only this list.
+	open []string
 }
 
 // exposed is what a process remembers about one hostname.
@@ -141,6 +149,25 @@ type exposed struct {
 }
 
 func (e Exposure) of(hostname string) exposed { return e.hostnames[hostname] }
+
+// areOpen reports whether these are the hostnames, in this order, and nothing but that they are open is
+// remembered about them. It can return false for other reasons.
+func (e Exposure) areOpen(hostnames []string) bool {
+	return len(e.open) > 0 && slices.Equal(e.open, hostnames)
+}
+
+// listOpen lists the hostnames if nothing but that they are open is remembered.
+func (e *Exposure) listOpen(hostnames []string) {
+	if len(hostnames) != len(e.hostnames) {
+		return
+	}
+	for _, hostname := range hostnames {
+		if e.hostnames[hostname] != (exposed{open: true}) {
+			return
+		}
+	}
+	e.open = hostnames
+}
 
 func (r exposed) application() *Application {
 	if r.held == nil {
@@ -187,6 +214,9 @@ func (e Exposure) OpenSince() map[string]time.Duration {
 // data plane has the states: the tunnel's configuration in effect is the desired one, and
 // the Envoys' resources are published.
 func (e Exposure) Next(d Demanded, states map[string]State, inEffect bool, uptime time.Duration) Exposure {
+	if len(d.Demands)+len(d.ByHand)+len(states) == 0 && e.areOpen(d.Hostnames) {
+		return e
+	}
 	next := Exposure{hostnames: make(map[string]exposed, len(e.hostnames))}
 	for hostname := range d.Demands {
 		demand := d.Demands[hostname]
@@ -210,6 +240,7 @@ func (e Exposure) Next(d Demanded, states map[string]State, inEffect bool, uptim
 			next.hostnames[hostname] = r // it may come back to the table, and is still protected then
 		}
 	}
+	next.listOpen(d.Hostnames)
 	return next
 }
 
