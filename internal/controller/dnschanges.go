@@ -1,8 +1,8 @@
 package controller
 
 import (
-	"maps"
 	"slices"
+	"strings"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 )
@@ -23,24 +23,35 @@ func keepServed(decided, before []dns.Hostname) []dns.Hostname {
 
 // affectedZones returns the zones for which a change of a Gateway makes a difference.
 func affectedZones(listed []zoneKey, before, after dns.Gateway) []zoneKey {
-	if !sameGateway(before, after) {
+	if len(listed) == 0 || !sameGateway(before, after) {
 		return listed
 	}
-	all := map[string]dns.Hostname{}
-	for _, h := range before.Hostnames {
-		all[h.Name] = h
-	}
-	var changed []string
-	for _, h := range after.Hostnames {
-		if old, ok := all[h.Name]; !ok || !sameHostname(old, h) {
-			changed = append(changed, h.Name)
-		}
-		delete(all, h.Name)
-	}
-	changed = slices.AppendSeq(changed, maps.Keys(all))
+	changed := changedHostnames(before.Hostnames, after.Hostnames)
 	return slices.DeleteFunc(listed, func(key zoneKey) bool {
 		return !slices.ContainsFunc(changed, func(hostname string) bool { return dns.InZone(hostname, key.name) })
 	})
+}
+
+// changedHostnames returns the names of the hostnames that differ. Both lists are sorted by name.
+func changedHostnames(before, after []dns.Hostname) (changed []string) {
+	for len(before) > 0 && len(after) > 0 {
+		old, now := &before[0], &after[0]
+		switch order := strings.Compare(old.Name, now.Name); {
+		case order < 0:
+			changed, before = append(changed, old.Name), before[1:]
+		case order > 0:
+			changed, after = append(changed, now.Name), after[1:]
+		default:
+			if !sameHostname(*old, *now) {
+				changed = append(changed, now.Name)
+			}
+			before, after = before[1:], after[1:]
+		}
+	}
+	for _, h := range slices.Concat(before, after) {
+		changed = append(changed, h.Name)
+	}
+	return changed
 }
 
 // sameGateway compares everything but the hostnames.

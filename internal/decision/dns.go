@@ -19,13 +19,7 @@ func (d *Decision) DNS(t *v1alpha1.Tunnel, o tunnel.Outcome) dns.Gateway {
 	if t != nil && t.Status.TunnelID != "" {
 		g.Tunnel = provider.TunnelID(t.Status.TunnelID)
 	}
-	for _, h := range d.Plane(t).Result.DNSHostnames() {
-		if h.LacksPermission && g.State == ownership.Accepted {
-			continue // no record is kept
-		}
-		h.Served = h.Served && o.State == tunnel.OutcomeInEffect
-		g.Hostnames = append(g.Hostnames, h.Hostname)
-	}
+	g.Hostnames = d.Plane(t).Result.RecordHostnames(g.State == ownership.Accepted, o.State == tunnel.OutcomeInEffect)
 	return g
 }
 

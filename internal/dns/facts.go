@@ -87,7 +87,8 @@ type Gateway struct {
 	Tunnel provider.TunnelID
 	// Connected reports whether a connector has ever been connected to the tunnel.
 	Connected bool
-	// Hostnames are the hostnames that the Gateway publishes or keeps, in any zone.
+	// Hostnames are the hostnames that the Gateway publishes or keeps, in any zone, sorted by
+	// name.
 	Hostnames []Hostname
 }
 

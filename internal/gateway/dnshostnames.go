@@ -33,6 +33,29 @@ func (r *Result) DNSHostnames() []DNSHostname {
 	return keep(r.kept, func(k *kept) *[]DNSHostname { return &k.dnsHostnames }, r.newDNSHostnames)
 }
 
+// RecordHostnames returns the hostnames for which the Gateway has records, sorted by name.
+// isAccepted reports whether records may change: none is kept for a hostname that lacks a
+// permission. Unless the configuration is in effect, no hostname is served.
+func (r *Result) RecordHostnames(isAccepted, inEffect bool) []dns.Hostname {
+	list := func() []dns.Hostname { return r.newRecordHostnames(isAccepted, inEffect) }
+	if !isAccepted || !inEffect {
+		return list()
+	}
+	return keep(r.kept, func(k *kept) *[]dns.Hostname { return &k.recordHostnames }, list)
+}
+
+func (r *Result) newRecordHostnames(isAccepted, inEffect bool) []dns.Hostname {
+	var hostnames []dns.Hostname
+	for _, h := range r.DNSHostnames() {
+		if h.LacksPermission && isAccepted {
+			continue
+		}
+		h.Served = h.Served && inEffect
+		hostnames = append(hostnames, h.Hostname)
+	}
+	return hostnames
+}
+
 func (r *Result) newDNSHostnames() []DNSHostname {
 	c := r.newDNSCollection()
 	for _, route := range r.Routes {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 )
 
 // kept has what a Result has returned and what stays the same until the next decision that
@@ -20,6 +21,7 @@ type kept struct {
 	// The others are nil until they are needed.
 	hostnames       []string
 	dnsHostnames    []DNSHostname
+	recordHostnames []dns.Hostname // of an accepted Gateway with its configuration in effect
 	accessHostnames []access.Hostname
 }
 
@@ -94,7 +96,7 @@ func (r *Result) listenerSetStatus(set *Set, push Push, reports hostnameReports)
 // an object without a timestamp is created now.
 func (k *kept) forgetTimes(before, after time.Time) {
 	if !before.Equal(after) && !k.hasTimestamps {
-		k.dnsHostnames, k.accessHostnames = nil, nil
+		k.dnsHostnames, k.recordHostnames, k.accessHostnames = nil, nil, nil
 	}
 }
 

@@ -130,7 +130,8 @@ func encodeDecision(t *testing.T, r *gateway.Result, step int) []byte {
 	}
 	parts := []any{
 		configuration, hash, report.Gateway, report.ListenerSets, report.Routes, report.Policies, report.AccessPolicies, len(report.Owners), encodeTable(r.Table),
-		r.Usage, r.Uncounted, r.Warnings, r.DataPlane, r.Paused, r.DNS, r.Hostnames(), r.DNSHostnames(), r.ServesGRPC(), r.HostnameWarnings(),
+		r.Usage, r.Uncounted, r.Warnings, r.DataPlane, r.Paused, r.DNS, r.Hostnames(), r.DNSHostnames(), r.RecordHostnames(true, true), r.RecordHostnames(false, true),
+		r.ServesGRPC(), r.HostnameWarnings(),
 		r.AccessDemands(), r.AccessHostnames(), r.AccessStates, r.Demanded.Unknown, r.Demanded.ByHand, r.Demanded.Hostnames, r.PolicyProblems(), r.AttachedListenerSets(),
 		fmt.Sprint(r.Rejected), fmt.Sprint(r.ClientCertificateProblem()),
 	}
