@@ -17,13 +17,21 @@ import (
 // Hostnames indexes the hostnames that each Gateway serves. All other decisions are made
 // for each Gateway separately.
 type Hostnames struct {
-	served   map[types.NamespacedName][]string
-	gateways map[string]map[types.NamespacedName]bool
+	served map[types.NamespacedName][]string
+	// gateways are sorted, and are never changed: most hostnames share a list with others.
+	gateways map[string][]types.NamespacedName
+	// alone has, for each Gateway, the list of a hostname that no other Gateway serves.
+	alone map[types.NamespacedName][]types.NamespacedName
+	// shared are the results of [Hostnames.Shared] that have not changed since.
+	shared map[types.NamespacedName]Shared
 }
 
 // NewHostnames returns an empty index.
 func NewHostnames() *Hostnames {
-	return &Hostnames{served: map[types.NamespacedName][]string{}, gateways: map[string]map[types.NamespacedName]bool{}}
+	return &Hostnames{
+		served: map[types.NamespacedName][]string{}, gateways: map[string][]types.NamespacedName{},
+		alone: map[types.NamespacedName][]types.NamespacedName{}, shared: map[types.NamespacedName]Shared{},
+	}
 }
 
 // Set replaces the hostnames that the Gateway serves. hostnames must be sorted,
@@ -31,47 +39,94 @@ func NewHostnames() *Hostnames {
 // which the result of [Hostnames.Shared] has changed.
 func (h *Hostnames) Set(gateway types.NamespacedName, hostnames []string) []types.NamespacedName {
 	previous := h.served[gateway]
+	if slices.Equal(previous, hostnames) {
+		return nil // most changes
+	}
 	affected := map[types.NamespacedName]bool{}
 	for _, hostname := range previous {
-		if _, found := slices.BinarySearch(hostnames, hostname); found {
-			continue
-		}
-		delete(h.gateways[hostname], gateway)
-		maps.Copy(affected, h.gateways[hostname])
-		if len(h.gateways[hostname]) == 0 {
-			delete(h.gateways, hostname)
+		if _, found := slices.BinarySearch(hostnames, hostname); !found {
+			addAll(affected, h.remove(hostname, gateway))
 		}
 	}
 	for _, hostname := range hostnames {
-		if h.gateways[hostname] == nil {
-			h.gateways[hostname] = map[types.NamespacedName]bool{}
-		}
-		if !h.gateways[hostname][gateway] {
-			maps.Copy(affected, h.gateways[hostname])
-			h.gateways[hostname][gateway] = true
+		if _, found := slices.BinarySearch(previous, hostname); !found {
+			addAll(affected, h.add(hostname, gateway))
 		}
 	}
 	h.served[gateway] = hostnames
 	if len(hostnames) == 0 {
 		delete(h.served, gateway)
+		delete(h.alone, gateway)
+	}
+	delete(h.shared, gateway)
+	for other := range affected {
+		delete(h.shared, other)
 	}
 	return slices.SortedFunc(maps.Keys(affected), compareByName)
 }
 
+// add adds a Gateway that serves the hostname, and returns the other ones.
+func (h *Hostnames) add(hostname string, gateway types.NamespacedName) (others []types.NamespacedName) {
+	others = h.gateways[hostname]
+	if len(others) == 0 {
+		h.gateways[hostname] = h.onlyOf(gateway)
+		return nil
+	}
+	i, _ := slices.BinarySearchFunc(others, gateway, compareByName)
+	h.gateways[hostname] = slices.Insert(slices.Clone(others), i, gateway)
+	return others
+}
+
+// remove removes a Gateway that serves the hostname, and returns the other ones.
+func (h *Hostnames) remove(hostname string, gateway types.NamespacedName) (others []types.NamespacedName) {
+	others = without(h.gateways[hostname], gateway)
+	switch len(others) {
+	case 0:
+		delete(h.gateways, hostname)
+	case 1:
+		h.gateways[hostname] = h.onlyOf(others[0])
+	default:
+		h.gateways[hostname] = others
+	}
+	return others
+}
+
+// onlyOf returns the list with only the Gateway.
+func (h *Hostnames) onlyOf(gateway types.NamespacedName) []types.NamespacedName {
+	if h.alone[gateway] == nil {
+		h.alone[gateway] = []types.NamespacedName{gateway}
+	}
+	return h.alone[gateway]
+}
+
+func without(gateways []types.NamespacedName, gateway types.NamespacedName) []types.NamespacedName {
+	return slices.DeleteFunc(slices.Clone(gateways), func(other types.NamespacedName) bool { return other == gateway })
+}
+
+func addAll(all map[types.NamespacedName]bool, gateways []types.NamespacedName) {
+	for _, gateway := range gateways {
+		all[gateway] = true
+	}
+}
+
 // Shared returns the Gateway's hostnames that other Gateways also serve, and these
-// Gateways.
+// Gateways. Callers do not change it.
 func (h *Hostnames) Shared(gateway types.NamespacedName) Shared {
+	if known, ok := h.shared[gateway]; ok {
+		return known
+	}
 	s := Shared{Known: true}
 	for _, hostname := range h.served[gateway] {
 		if len(h.gateways[hostname]) < 2 {
 			continue
 		}
-		others := maps.Clone(h.gateways[hostname])
-		delete(others, gateway)
 		if s.By == nil {
 			s.By = map[string][]types.NamespacedName{}
 		}
-		s.By[hostname] = slices.SortedFunc(maps.Keys(others), compareByName)
+		s.By[hostname] = without(h.gateways[hostname], gateway)
+	}
+	if len(h.served[gateway]) > 0 {
+		h.shared[gateway] = s
 	}
 	return s
 }
@@ -82,7 +137,7 @@ func (h *Hostnames) Sharing() []types.NamespacedName {
 	sharing := map[types.NamespacedName]bool{}
 	for _, servers := range h.gateways {
 		if len(servers) > 1 {
-			maps.Copy(sharing, servers)
+			addAll(sharing, servers)
 		}
 	}
 	return slices.SortedFunc(maps.Keys(sharing), compareByName)

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -54,6 +55,43 @@ func TestSetReturnsGatewaysWithChangedSharedHostnames(t *testing.T) {
 		}
 		if diff := cmp.Diff(step.shared, shared); diff != "" {
 			t.Errorf("step %d: shared hostnames differ (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// After any changes, the index knows what a new index knows, and has returned each Gateway
+// whose shared hostnames have changed.
+func TestHostnamesEqualNewIndex(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a reproducible test
+	names := []types.NamespacedName{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
+	h, served, last := gateway.NewHostnames(), map[types.NamespacedName][]string{}, map[types.NamespacedName]gateway.Shared{}
+	for step := range 1000 {
+		changed := names[random.IntN(len(names))]
+		if random.IntN(4) > 0 {
+			served[changed] = nil
+			for _, hostname := range []string{"", "one", "three", "two"} {
+				if random.IntN(3) == 0 {
+					served[changed] = append(served[changed], hostname)
+				}
+			}
+		}
+		affected := h.Set(changed, served[changed])
+		fresh := gateway.NewHostnames()
+		for name, hostnames := range served {
+			fresh.Set(name, hostnames)
+		}
+		for _, name := range names {
+			got := h.Shared(name)
+			if diff := cmp.Diff(fresh.Shared(name), got); diff != "" {
+				t.Fatalf("step %d: what %s shares differs from a new index (-want +got):\n%s", step, name, diff)
+			}
+			if name != changed && slices.Contains(affected, name) == cmp.Equal(last[name].By, got.By) {
+				t.Fatalf("step %d: the affected Gateways are %v, and %s shared %v and now shares %v", step, affected, name, last[name].By, got.By)
+			}
+			last[name] = got
+		}
+		if diff := cmp.Diff(fresh.Sharing(), h.Sharing()); diff != "" {
+			t.Fatalf("step %d: the sharing Gateways differ from a new index (-want +got):\n%s", step, diff)
 		}
 	}
 }
