@@ -14,18 +14,18 @@ import (
 
 // visit follows the links from the overview, and calls check for each page, but only once for pages
 // with the same path and parameter names.
-func visit(t *testing.T, b *tab, p *page, check func(path string)) {
+func visit(t *testing.T, b *tab, site string, check func(path string)) {
 	t.Helper()
 	queue, seen := []string{"/"}, map[string]bool{"/": true}
 	for len(queue) > 0 {
 		path := queue[0]
 		queue = queue[1:]
-		if status := b.open(p.site + path); status != http.StatusOK {
+		if status := b.open(site + path); status != http.StatusOK {
 			t.Errorf("%s returns %d", path, status)
 		}
 		check(path)
 		for _, link := range eval[[]string](b, `[...document.querySelectorAll("a[href]")].map((a) => new URL(a.getAttribute("href"), location).href)`) {
-			next, ok := strings.CutPrefix(link, p.site)
+			next, ok := strings.CutPrefix(link, site)
 			if !ok {
 				t.Errorf("%s links to another site: %s", path, link)
 				continue
@@ -61,18 +61,22 @@ func kindOf(t *testing.T, link string) string {
 const axeScript = `axe.run(document, { resultTypes: ["violations"] }).then((r) => r.violations.flatMap((v) =>
 	v.nodes.map((n) => v.id + ": " + n.target.join(" ") + ": " + n.html + ": " + n.failureSummary)))`
 
-// checkAccessibility checks the open page in both themes with axe, and that it has one
-// main heading.
+// checkAccessibility checks the open page with axe in both themes, on a desktop and on a phone,
+// and that it has one main heading.
 func checkAccessibility(b *tab, path string) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate[chromedp.Void](axe))
-	for _, theme := range []string{"light", "dark"} {
-		b.theme(theme)
-		for _, violation := range eval[[]string](b, axeScript) {
-			b.t.Errorf("%s, %s theme: %s", path, theme, violation)
+	defer b.theme("light")
+	defer b.size(1280, 900)
+	for _, width := range []int64{1280, 390} {
+		b.size(width, 900)
+		for _, theme := range []string{"light", "dark"} {
+			b.theme(theme)
+			for _, violation := range eval[[]string](b, axeScript) {
+				b.t.Errorf("%s, %d pixels wide, %s theme: %s", path, width, theme, violation)
+			}
 		}
 	}
-	b.theme("light")
 	if headings := b.text("h1"); len(headings) != 1 {
 		b.t.Errorf("%s has the headings %q, want one", path, headings)
 	}
@@ -142,27 +146,61 @@ func (b *tab) press(key string) {
 
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
-	p := serve(t, nil, "-f", "config/samples")
-	b := newTab(t)
-	b.open(p.link)
-	visit(t, b, p, func(path string) {
-		checkAccessibility(b, path)
-		checkPhone(b, path)
-		checkKeyboard(b, path)
-	})
+	for _, file := range []string{"internal/plan/testdata/why.yaml", "internal/plan/testdata/envoy.yaml"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			p := serve(t, nil, "-f", file)
+			b := newTab(t)
+			b.open(p.link)
+			visit(t, b, p.site, func(path string) {
+				checkAccessibility(b, path)
+				checkPhone(b, path)
+				checkKeyboard(b, path)
+			})
+		})
+	}
 }
 
-func TestEveryPageWorksWithoutScripts(t *testing.T) {
+func TestSkipLink(t *testing.T) {
 	t.Parallel()
 	p := serve(t, nil, "-f", "config/samples")
 	b := newTab(t)
 	b.open(p.link)
+	b.press(kb.Tab)
+	if visible := eval[bool](b, `(() => { const e = document.activeElement, r = e.getBoundingClientRect(); return e.classList.contains("skip") && r.width > 50 && r.height > 10 && document.elementFromPoint(r.x + 5, r.y + 5) === e })()`); !visible {
+		t.Error("the first Tab does not show the link to the content")
+	}
+	b.press(kb.Enter)
+	b.press(kb.Tab)
+	if inside := eval[bool](b, `document.activeElement.closest("#page") !== null`); !inside {
+		t.Errorf("Tab after the link reaches %q, which is not in the content", b.text(":focus"))
+	}
+}
+
+func TestEveryPageWorksWithoutScripts(t *testing.T) {
+	t.Parallel()
+	p := serve(t, nil, "-f", "internal/plan/testdata/envoy.yaml")
+	b := newTab(t)
+	b.open(p.link)
 	with := map[string]string{}
-	visit(t, b, p, func(path string) { with[path] = b.content() })
+	visit(t, b, p.site, func(path string) {
+		eval[bool](b, `document.getElementById("drawing")?.remove() ?? true`) // the table below it has the same content
+		with[path] = b.content()
+	})
 	b.withoutScripts()
-	visit(t, b, p, func(path string) {
-		if without := b.content(); !strings.Contains(without, with[path]) && with[path] != without {
+	visit(t, b, p.site, func(path string) {
+		if without := b.content(); without != with[path] {
 			t.Errorf("%s shows without scripts\n%s\nwith scripts\n%s", path, without, with[path])
 		}
 	})
+	b.open(p.site + "/hostnames")
+	b.focus("#q")
+	b.enter("shop")
+	b.click(".filters button[type=submit]")
+	b.waitFor("the answer", `location.search.includes("q=shop")`)
+	for _, row := range b.table("#matches + table") {
+		if !strings.Contains(row["Hostname"]+row["Owner"], "shop") {
+			t.Errorf("the search without scripts finds %v", row)
+		}
+	}
 }

@@ -78,6 +78,8 @@ func (b *tab) record(event any) {
 			return
 		}
 		problem = event.Entry.Text + " " + event.Entry.URL
+	case *cdppage.EventJavascriptDialogOpening:
+		problem = "a dialog: " + event.Message
 	default:
 		return
 	}
