@@ -20,6 +20,8 @@ import (
 func TestThePageOfACluster(t *testing.T) {
 	t.Parallel()
 	d := theDemo(t)
+	d.unchanged.Lock()
+	defer d.unchanged.Unlock()
 	p := serve(t, d.environment())
 	b := newTab(t)
 	b.open(p.link)

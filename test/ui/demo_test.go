@@ -21,6 +21,8 @@ type demo struct {
 	kubeconfig string
 	config     *rest.Config
 	kube       client.Client
+
+	unchanged sync.Mutex // held by a test that changes the cluster, or does not work if it changes
 }
 
 // sharedDemo is the only demo of all tests.
