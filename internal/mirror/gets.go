@@ -14,8 +14,8 @@ const (
 	// maxRepeated is how many of the remembered objects are read again in one beat. All of
 	// 10,000 Secrets take 17 minutes.
 	maxRepeated = 30
-	// maxUnused is how long an object is remembered that nobody gets, or that the user may not
-	// get. The latter are not read again before, because there can be thousands.
+	// maxUnused is how long an object is remembered after the last Get. An object that the user
+	// may not get is not read again before that time, because there can be thousands.
 	maxUnused = 10 * time.Minute
 )
 
@@ -100,8 +100,8 @@ func (m *Mirror) compare(s selection, now client.Object, err error) (changed boo
 	return true
 }
 
-// toRepeat returns which objects to read again now: of those that exist, and of those that do
-// not, the ones that were not read for the longest time. It forgets what nobody uses.
+// toRepeat returns which objects to read again now: among existing and among missing objects,
+// the ones read longest ago. It forgets unused ones.
 func (m *Mirror) toRepeat() map[selection]client.Object {
 	m.mu.Lock()
 	defer m.mu.Unlock()

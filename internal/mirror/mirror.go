@@ -134,7 +134,7 @@ func (m *Mirror) selection(o runtime.Object, name types.NamespacedName) (selecti
 	return selection{reflect.TypeOf(o), kind, name}, nil
 }
 
-// end removes a follower whose objects cannot be listed any more, so that the next List reports
+// end removes a follower whose objects can no longer be listed, so that the next List reports
 // why.
 func (m *Mirror) end(s selection, f *follower) {
 	m.forget(s, f)

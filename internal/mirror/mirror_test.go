@@ -131,7 +131,7 @@ func TestListsFollowChanges(t *testing.T) {
 	})
 }
 
-func TestObjectsLoseWhatNobodyReads(t *testing.T) {
+func TestObjectsLoseWhatNoPlanReads(t *testing.T) {
 	object := service("a", "a")
 	object.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "kept": "yes"}
 	run(t, newServer(object), func(t *testing.T, m *Mirror) {

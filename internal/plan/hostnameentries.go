@@ -36,7 +36,7 @@ type ShadowedEntry struct {
 
 // Entries returns the entries for requests for the hostname, in the order in which they are
 // tried. Requests that no entry matches get the status 404. If the hostname is closed, the
-// entries are those that would be tried if it was not.
+// entries would be tried if it was open.
 func (r *HostnameRow) Entries() []HostnameEntry {
 	if r.host == nil {
 		return nil

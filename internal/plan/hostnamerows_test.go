@@ -130,8 +130,8 @@ func TestJSONContainsTheEntriesOfBothDataPlanes(t *testing.T) {
 	}
 }
 
-// For each case of the decisions, the entries that are not shadowed are those that the data
-// plane gets.
+// For each case of the decisions, the data plane gets exactly the entries that are not
+// shadowed.
 func TestHostnameEntriesAreThoseOfTheDataPlane(t *testing.T) {
 	files, err := filepath.Glob("../gateway/testdata/*.in.yaml")
 	if err != nil || len(files) == 0 {

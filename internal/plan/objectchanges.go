@@ -12,7 +12,7 @@ type ObjectChange struct {
 	// Change is Better or Worse, or Changed if problems end and others begin. It is Added
 	// for a new object with problems.
 	Change ChangeKind `json:"change"`
-	// Ended are the problems that end, and Begun those that begin.
+	// Ended are the problems that end, and Begun the new ones.
 	Ended []ConditionProblem `json:"ended"`
 	Begun []ConditionProblem `json:"begun"`
 }

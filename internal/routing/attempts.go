@@ -11,7 +11,7 @@ type Attempt struct {
 }
 
 // Attempts returns the entries for the host of a request, in the order in which they are
-// tried: all entries of [Table.Answer], and those that come before the answer and do not
+// tried: all entries of [Table.Answer], and the ones before the answer that do not
 // match. Without an answer, it returns every entry for the host in the group to which the
 // request belongs.
 func (t *Table) Attempts(r Request) []Attempt {

@@ -12,8 +12,8 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// assetTypes are the media types of the assets that the page uses, by file extension. They do
-// not depend on the machine's list of media types.
+// assetTypes are the assets' media types by file extension. They do
+// not depend on the machine's list.
 var assetTypes = map[string]string{
 	".css": "text/css; charset=utf-8",
 	".js":  "text/javascript; charset=utf-8",

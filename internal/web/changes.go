@@ -28,14 +28,14 @@ type changesPage struct {
 	Compared   []comparedGateway
 	// Read is the link that reads from Cloudflare.
 	Read string
-	// Hidden counts the rows and lines that are not shown, and All is the link to all of them.
+	// Hidden counts the rows and lines that are not shown, and All is the link to all.
 	Hidden int
 	All    string
 
 	limit int
 }
 
-// gatewayChanges are the changes of a Gateway that the page shows.
+// gatewayChanges are a Gateway's changes that the page shows.
 type gatewayChanges struct {
 	plan.GatewayChanges
 	Rows  []hostnameChange
@@ -59,9 +59,9 @@ type diffView struct {
 }
 
 const (
-	// changesLimit is how many rows of a table and how many lines of a diff a page has.
+	// changesLimit is how many rows a table and how many lines a diff has on a page.
 	changesLimit = 200
-	// maxChangesLimit limits the size of a page: more lines are a matter for plan --diff.
+	// maxChangesLimit limits a page's size: more lines are a matter for plan --diff.
 	maxChangesLimit = 100_000
 )
 
@@ -171,10 +171,10 @@ func (p *changesPage) addComparison(compared *plan.Plan) {
 	}
 }
 
-// hostnameChange is a row of the table of hostnames.
+// hostnameChange is a row in the hostname table.
 type hostnameChange struct{ plan.HostnameChange }
 
-// sides are the texts of a cell before and after a change.
+// sides are a cell's texts before and after a change.
 type sides struct{ Before, After string }
 
 // Same reports whether the cell does not change.
@@ -190,7 +190,7 @@ func (h hostnameChange) Cells() []sides {
 	return all
 }
 
-// cellsOf returns the texts of one side, which can be nil.
+// cellsOf returns one side's texts. The side can be nil.
 func cellsOf(s *plan.HostnameSummary) [3]string {
 	if s == nil {
 		return [3]string{}

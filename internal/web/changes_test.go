@@ -144,7 +144,7 @@ func TestChangesAreLimited(t *testing.T) {
 	}
 }
 
-// The page reads from Cloudflare once for each link, whoever opens it how often, and never
+// The page reads from Cloudflare once for each link, however often it is opened, and never
 // because of an update.
 func TestChangesReadFromCloudflareWhenAsked(t *testing.T) {
 	snapshot := changesSnapshot(t, changesGateway("a.example.com"), changesGateway("a.example.com"))

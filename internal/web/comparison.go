@@ -27,7 +27,7 @@ type comparison struct {
 }
 
 // comparisons has the newest comparison. Pages ask for one by its number, so that a link
-// reads from Cloudflare once, and the updates of its page do not.
+// reads from Cloudflare once, and updates do not.
 type comparisons struct {
 	mu     sync.Mutex
 	newest *comparison

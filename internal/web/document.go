@@ -27,7 +27,7 @@ type document struct {
 // that is shown, "true" for its section, otherwise empty.
 type menuItem struct{ Path, Title, Current string }
 
-// menu contains the pages in the header. section is the path of a page that belongs to the
+// menu contains the pages in the header. section is the path to a page that belongs to the
 // item.
 var menu = []struct{ path, title, section string }{
 	{"/", "Overview", ""},
@@ -38,7 +38,7 @@ var menu = []struct{ path, title, section string }{
 	{"/changes", "Changes", ""},
 }
 
-// newMenu returns the menu and the title of the page at path. Changes exist only with
+// newMenu returns the menu and the title for the page at path. Changes exist only with
 // manifests on top of a cluster.
 func newMenu(path string, hasChanges bool) (items []menuItem, title string) {
 	for _, m := range menu {
@@ -62,7 +62,7 @@ func exists(path string) bool {
 }
 
 // page serves p. It renders the whole document before it sends the first byte, and from one
-// snapshot, so that no visitor sees a part of a change.
+// snapshot, so that no visitor sees half a change.
 func (s *Server) page(p page) http.Handler {
 	parsed := template.Must(template.New("page.html").Funcs(functions).Funcs(linkFunctions).Funcs(tableFunctions).ParseFS(files, "templates/page.html", "templates/parts.html", "templates/"+p.template))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func (s *Server) document(p page, r *http.Request) (d document, status int) {
 	return d, status
 }
 
-// visible replaces each unprintable character of a document, such as one that changes the
-// direction of the text after it, by its escape sequence, as [terminal.Escape] does. URLs in
+// visible replaces each unprintable character in a document, such as one that changes the
+// direction in which the text after it runs, by its escape sequence, as [terminal.Escape] does. URLs in
 // attributes contain no such character, because html/template percent-encodes them.
 func visible(html string) string { return terminal.EscapeOutput(html) }

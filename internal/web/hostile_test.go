@@ -63,7 +63,7 @@ spec:
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: zz-foreign, namespace: zz-infra}
+metadata: {name: zz-external, namespace: zz-infra}
 spec:
   gatewayClassName: zz-class
   listeners: [{name: zz-shop, port: 80, protocol: HTTP, hostname: shop.zz.example.com}]

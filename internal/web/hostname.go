@@ -19,7 +19,7 @@ type hostnameContent struct {
 	Part    part
 	// Shadowed counts the shadowed ones among all entries.
 	Shadowed int
-	// Elsewhere are the rows of other Gateways for the hostname.
+	// Elsewhere are other Gateways' rows for the hostname.
 	Elsewhere []*plan.HostnameRow
 	// Wider are the rows whose wildcard covers the hostname, and Similar are those with a
 	// similar name.
@@ -29,7 +29,7 @@ type hostnameContent struct {
 // similarLimit is how many similar hostnames a page suggests.
 const similarLimit = 5
 
-// hostname shows a hostname of a Gateway with its entries.
+// hostname shows a Gateway's hostname with its entries.
 func hostname(v *visit) (any, error) {
 	query, all := v.URL.Query(), v.Hostnames()
 	c := hostnameContent{Gateway: query.Get("gateway"), Hostname: hostnameIn(query.Get("name"))}
@@ -65,7 +65,7 @@ func (c *hostnameContent) suggest(all *plan.Hostnames) {
 	c.Similar = all.Similar(c.Hostname, similarLimit)
 }
 
-// status returns the HTTP status of the page.
+// status returns the page's HTTP status.
 func (c hostnameContent) status() int {
 	if c.Row == nil {
 		return http.StatusNotFound

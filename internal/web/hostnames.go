@@ -12,14 +12,14 @@ type hostnamesContent struct {
 	Filter  filter
 	Choices choices
 	Rows    []*plan.HostnameRow
-	// All counts the hostnames without a filter; Part.Total counts those that it selects.
+	// All counts the hostnames without a filter; Part.Total counts the selected ones.
 	All  int
 	Part part
 	// ShowsGateway reports whether the rows belong to several Gateways.
 	ShowsGateway bool
 }
 
-// Suggested are the namespaces that the page suggests: all of them, unless there are many.
+// Suggested are the namespaces that the page suggests: all, unless there are many.
 func (c hostnamesContent) Suggested() []string {
 	const limit = 200
 	if len(c.Choices.Namespaces) > limit {
@@ -28,14 +28,14 @@ func (c hostnamesContent) Suggested() []string {
 	return c.Choices.Namespaces
 }
 
-// filter selects rows of the hostname table. An empty field selects all rows.
+// filter selects rows in the hostname table. An empty field selects all rows.
 type filter struct {
 	Gateway string // "namespace/name"
-	// Query has words; each of them must be in the hostname, an owner or a route.
+	// Query has words; each must be in the hostname, an owner or a route.
 	Query string
-	// State is that of a listener, and Access the first word of what the hostname requires.
+	// State is a listener's state, and Access the first word in what the hostname requires.
 	State, Access string
-	// Namespace is that of a listener's owner or of a route.
+	// Namespace is where a listener's owner or a route is.
 	Namespace string
 }
 
@@ -45,7 +45,7 @@ func newFilter(query url.Values) filter {
 	}
 }
 
-// hostnames shows the hostname tables of all Gateways, or the rows that the filter selects.
+// hostnames shows all Gateways' hostname tables, or the rows that the filter selects.
 func hostnames(v *visit) (any, error) {
 	all := v.Hostnames()
 	c := hostnamesContent{Filter: newFilter(v.URL.Query()), Choices: v.tables.choices, All: len(all.Rows)}

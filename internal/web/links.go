@@ -10,7 +10,7 @@ import (
 // anyHostname represents the empty hostname, which covers every host, in links and on pages.
 const anyHostname = "*"
 
-// linkFunctions are the functions of the templates that return links. A Gateway is
+// linkFunctions are the template functions that return links. A Gateway is
 // "namespace/name".
 var linkFunctions = map[string]any{
 	"linkTo":            linkTo,
@@ -37,7 +37,7 @@ func linkTo(path string, parameters ...string) string {
 	return path + "?" + query.Encode()
 }
 
-// hostnameLink returns a link to the page of a hostname in the Gateway's table.
+// hostnameLink returns a link to the page for a hostname in the Gateway's table.
 func hostnameLink(gateway, hostname string) string {
 	return linkTo("/hostname", "gateway", gateway, "name", orAny(hostname))
 }
@@ -48,11 +48,11 @@ func hostnamesLink(gateway, namespace string) string {
 	return linkTo("/hostnames", "gateway", gateway, "namespace", namespace)
 }
 
-// namespacesLink returns a link to what the namespaces use of the Gateway's limits.
+// namespacesLink returns a link to the namespaces with their use and the Gateway's limits.
 func namespacesLink(gateway string) string { return linkTo("/namespaces", "gateway", gateway) }
 
 // whyLink returns a link to the explanation of a request for the hostname. A wildcard gets an
-// example of a host that it covers.
+// example for a host that it covers.
 func whyLink(hostname string) string {
 	host := hostname
 	if rest, wildcard := strings.CutPrefix(orAny(hostname), anyHostname); wildcard {
@@ -64,12 +64,12 @@ func whyLink(hostname string) string {
 	return linkTo("/why", "url", "https://"+host+"/")
 }
 
-// pictureOfHostname returns a link to the picture of one hostname.
+// pictureOfHostname returns a link to one hostname's picture.
 func pictureOfHostname(gateway, hostname string) string {
 	return linkTo("/picture", "gateway", gateway, "hostname", orAny(hostname))
 }
 
-// pictureOfNamespace returns a link to the picture of one namespace.
+// pictureOfNamespace returns a link to one namespace's picture.
 func pictureOfNamespace(gateway, namespace string) string {
 	return linkTo("/picture", "gateway", gateway, "namespace", namespace)
 }
@@ -82,7 +82,7 @@ func orAny(hostname string) string {
 	return hostname
 }
 
-// hostnameIn returns the hostname that a parameter of a link contains.
+// hostnameIn returns the hostname that a link's parameter contains.
 func hostnameIn(parameter string) string {
 	if parameter == anyHostname {
 		return ""

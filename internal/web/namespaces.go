@@ -11,15 +11,15 @@ import (
 type namespacesContent struct {
 	// Gateway is the chosen one, or empty for all.
 	Gateway  string
-	Names    []string // of all Gateways
+	Names    []string // from all Gateways
 	Gateways []gatewayUse
 }
 
-// gatewayUse is what the namespaces use of a Gateway's limits.
+// gatewayUse is a Gateway's limits and what the namespaces use.
 type gatewayUse struct {
 	Name   string
 	Limits []plan.Limit
-	// TenantLimits are the names of the limits on each tenant.
+	// TenantLimits names the limits on each tenant.
 	TenantLimits []string
 	// Tenants are the first tenants, as far as Part says: those above a limit first.
 	Tenants []plan.TenantUse
@@ -29,7 +29,7 @@ type gatewayUse struct {
 	RefusedPart part
 }
 
-// namespaces shows what each namespace uses of the limits of its Gateway.
+// namespaces shows each Gateway's limits and what each namespace uses.
 func namespaces(v *visit) (any, error) {
 	c := namespacesContent{Gateway: v.URL.Query().Get("gateway")}
 	for i := range v.Plan.Gateways {

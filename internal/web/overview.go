@@ -36,7 +36,7 @@ type problemGroup struct {
 // gatewayRow is a Gateway in the overview.
 type gatewayRow struct {
 	plan.GatewaySummary
-	// States are the states of its Hostnames, the most frequent first.
+	// States are its Hostnames' states, the most frequent first.
 	Hostnames int
 	States    []stateCount
 }
@@ -69,7 +69,7 @@ func overview(v *visit) (any, error) {
 	return c, nil
 }
 
-// groupProblems returns each problem once, in the order of its first object.
+// groupProblems returns each problem once, ordered by its first object.
 func groupProblems(problems []plan.Problem) []problemGroup {
 	const shownObjects = 10
 	type text struct{ condition, reason, message string }
@@ -92,7 +92,7 @@ func groupProblems(problems []plan.Problem) []problemGroup {
 	return groups
 }
 
-// countStates counts the hostnames of each Gateway by state.
+// countStates counts each Gateway's hostnames by state.
 func countStates(h *plan.Hostnames) map[string][]stateCount {
 	counts := map[string]map[string]int{}
 	for i := range h.Rows {

@@ -17,7 +17,7 @@ spec: {gatewayClassName: cloudflare-tunnel, listeners: [{name: a, port: 80, prot
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
-metadata: {name: foreign, namespace: infra}
+metadata: {name: internal, namespace: infra}
 spec: {gatewayClassName: internal, listeners: [{name: a, port: 80, protocol: HTTP}]}
 `
 	lostRoute = `
@@ -88,7 +88,7 @@ func TestOverviewShowsProblemsBeforeGateways(t *testing.T) {
 	}
 	want := []string{
 		"Gateway infra/deleted : being deleted, so the controller does not push its configuration",
-		`Gateway infra/foreign : GatewayClass "internal" not found`,
+		`Gateway infra/internal : GatewayClass "internal" not found`,
 	}
 	if diff := cmp.Diff(want, page.texts("unserved")); diff != "" {
 		t.Errorf("Gateways that are not served (-want +got):\n%s", diff)

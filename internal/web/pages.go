@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// page is a page of the server.
+// page is one page that the server has.
 type page struct {
 	pattern  string // for http.ServeMux
 	template string // file in templates, which defines "content"
@@ -34,5 +34,5 @@ type visit struct {
 	comparisons *comparisons
 }
 
-// functions are the functions of the templates.
+// functions are the template functions.
 var functions = template.FuncMap{"join": strings.Join}

@@ -58,7 +58,7 @@ func (c pictureContent) status() int {
 // Suggested are the namespaces that the form suggests.
 func (c pictureContent) Suggested() []string { return hostnamesContent{Choices: c.Choices}.Suggested() }
 
-// picture shows how requests for a hostname, or for the hostnames of a namespace, get to Services.
+// picture shows how requests for a hostname, or for a namespace's hostnames, get to Services.
 func picture(v *visit) (any, error) {
 	query, all := v.URL.Query(), v.Hostnames()
 	c := pictureContent{Gateway: query.Get("gateway"), Hostname: query.Get("hostname"), Namespace: query.Get("namespace"), Choices: v.tables.choices}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxURL is the greatest length of a path with its query, in bytes. A URL to explain with its
+// maxURL is how long a path with its query can be, in bytes. A URL to explain with its
 // headers fits several times.
 const maxURL = 16 << 10
 
@@ -33,11 +33,11 @@ type refusal struct {
 
 const (
 	messageNoSession = "Each link from tunnel-gateway ui works once, in one browser. Press Enter in its terminal for another link."
-	messageForeign   = "Another site refers to this page. Copy the link to the address bar."
+	messageCrossSite = "Another site refers to this page. Copy the link to the address bar."
 )
 
 // protect rejects requests that another host name, another site, another method or a visitor
-// without a session makes. It begins a session for a request with the token of a link.
+// without a session makes. It begins a session for a request with a link's token.
 func (s *Server) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range headers {
@@ -59,7 +59,7 @@ func (s *Server) protect(next http.Handler) http.Handler {
 	})
 }
 
-// check returns why the server does not answer the request of any visitor, or nil.
+// check returns why the server does not answer the request for any visitor, or nil.
 func (s *Server) check(r *http.Request) *refusal {
 	switch {
 	case !slices.Contains(s.Hosts, r.Host):
@@ -68,17 +68,17 @@ func (s *Server) check(r *http.Request) *refusal {
 		return &refusal{http.StatusMethodNotAllowed, "The page changes nothing, so it answers only GET requests."}
 	case len(r.RequestURI) > maxURL:
 		return &refusal{http.StatusRequestURITooLong, "The address is too long."}
-	case isForeign(r):
-		return &refusal{http.StatusForbidden, messageForeign}
+	case isCrossSite(r):
+		return &refusal{http.StatusForbidden, messageCrossSite}
 	default:
 		return nil
 	}
 }
 
-// isForeign reports whether a page of another origin, also of another port, made the request.
-// Old browsers do not say so; their foreign requests have no session, because the cookie is
+// isCrossSite reports whether a page from another origin, also from another port, made the request.
+// Old browsers do not say so; their requests from other sites have no session, because the cookie is
 // SameSite=Strict.
-func isForeign(r *http.Request) bool {
+func isCrossSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site != "" && site != "same-origin" && site != "none"
 }

@@ -8,7 +8,7 @@ import (
 // Options configure a [Server].
 type Options struct {
 	Feed *Feed
-	// Hosts are the values of the header Host that the server answers, such as
+	// Hosts are the values for the header Host that the server answers, such as
 	// "127.0.0.1:8088". Others are attempts at DNS rebinding.
 	Hosts []string
 	// Input names what is shown, such as "context production with 2 files".
@@ -17,7 +17,7 @@ type Options struct {
 
 // Server serves the page. It answers only GET and HEAD, and only visitors with a session,
 // which begins with the link that [Server.NewLink] returns. Its event streams end with the
-// context of the request, so the BaseContext of the http.Server must end for a shutdown.
+// context of the request, so the http.Server's BaseContext must end for a shutdown.
 type Server struct {
 	Options
 	id       string // random
@@ -41,7 +41,7 @@ func NewServer(o Options) *Server {
 	return s
 }
 
-// NewLink returns the path and query of a link that begins one session. It ends earlier
+// NewLink returns the path and query for a link that begins one session. It ends earlier
 // links that were not used.
 func (s *Server) NewLink() string { return "/?" + tokenParameter + "=" + s.sessions.newToken() }
 

@@ -19,7 +19,7 @@ const (
 // sessions are the browsers that used a link. They end with the process.
 type sessions struct {
 	mu    sync.Mutex
-	token string   // of the link that was not used yet; empty if there is none
+	token string   // in the link that was not used yet; empty if there is none
 	ids   []string // the oldest first
 }
 
@@ -33,7 +33,7 @@ func (s *sessions) newToken() string {
 	return s.token
 }
 
-// begin uses up the token and returns the ID of a new session. It returns false for another
+// begin uses up the token and returns a new session's ID. It returns false for another
 // token.
 func (s *sessions) begin(token string) (id string, ok bool) {
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *sessions) includes(r *http.Request) bool {
 }
 
 // cookieName returns the session cookie's name. It contains the port, because a browser sends
-// the cookies of a host to each of its ports, and several commands may serve a page.
+// a host's cookies to each port, and several commands may serve a page.
 func cookieName(r *http.Request) string {
 	_, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -74,5 +74,5 @@ func cookieName(r *http.Request) string {
 	return sessionCookie + "-" + port
 }
 
-// equal takes as long for each text of the same length.
+// equal takes as long for each text with the same length.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

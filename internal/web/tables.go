@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// tables are the hostname tables of a [Snapshot]. The first request that needs them builds
+// tables are the hostname tables in a [Snapshot]. The first request that needs them builds
 // them.
 type tables struct {
 	once      sync.Once
@@ -15,7 +15,7 @@ type tables struct {
 	choices   choices
 }
 
-// Hostnames returns the hostname tables of all Gateways.
+// Hostnames returns all Gateways' hostname tables.
 func (s *Snapshot) Hostnames() *plan.Hostnames {
 	s.build()
 	return s.tables.hostnames
@@ -28,7 +28,7 @@ func (s *Snapshot) build() {
 	})
 }
 
-// choices are what a visitor can choose in the filters of the table, each sorted.
+// choices are what a visitor can choose in the table's filters, each sorted.
 type choices struct{ Gateways, States, Access, Namespaces []string }
 
 func newChoices(h *plan.Hostnames) choices {
@@ -50,17 +50,17 @@ func newChoices(h *plan.Hostnames) choices {
 	return choices{gateways.sorted(), states.sorted(), access.sorted(), namespaces.sorted()}
 }
 
-// part is how much of a long list a page shows.
+// part is how many items in a long list a page shows.
 type part struct {
 	Shown, Total int
-	// More is a link to the page with more of the list; empty if it shows everything.
+	// More is a link to the page with more items; empty if it shows everything.
 	More string
 }
 
 // defaultLimit is how many rows a page shows unless its parameter limit has another number.
 const defaultLimit = 100
 
-// part returns how much of a list with total items the page shows. A visitor who asks for
+// part returns how many items the page shows when there are total. A visitor who asks for
 // more gets several times as many.
 func (v *visit) part(total int) part {
 	const factor = 5

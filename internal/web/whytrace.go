@@ -26,18 +26,18 @@ type whySection struct {
 	Attempts []whyAttempt
 }
 
-// whyAttempt is a row of the entries that are tried.
+// whyAttempt is a row for an entry that is tried.
 type whyAttempt struct {
 	plan.Attempt
 	// Number is the position, from 1.
 	Number int
 }
 
-// stepEntries is the kind of the section with the attempts, in which the steps about
+// stepEntries is the kind for the section with the attempts, in which the steps about
 // mismatches and shadowed matches are.
 const stepEntries plan.StepKind = "Entries"
 
-// whyHeadings are the sections of a trace, in their order.
+// whyHeadings are a trace's sections, in their order.
 var whyHeadings = []struct {
 	kind    plan.StepKind
 	heading string

@@ -7,7 +7,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/plan"
 )
 
-// tableFunctions are the functions of the templates with tables.
+// tableFunctions are the functions in the templates with tables.
 var tableFunctions = map[string]any{"count": count, "next": next, "choice": newChoice, "first": firstListeners, "others": others}
 
 // count returns a number with a noun, such as "1 hostname" or "2 hostnames". other is the
@@ -42,7 +42,7 @@ func newChoice(name, label, chosen string, options []string) choice {
 	return c
 }
 
-// shownListeners is how many listeners of a hostname a row shows.
+// shownListeners is how many listeners a hostname's row shows.
 const shownListeners = 4
 
 func firstListeners(all []plan.HostnameListener) []plan.HostnameListener {

@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// manifests are files whose plans have every kind of entry, problem and limit.
+// manifests are files whose plans have entries, problems and limits in every kind.
 var manifests = [][]string{
 	{"config/samples"}, {"config/samples/envoy"}, {"config/samples/multi-tenancy"}, {"config/samples/access/managed"},
 	{"internal/plan/testdata/envoy.yaml"}, {"internal/plan/testdata/schemes.yaml"}, {"internal/plan/testdata/why.yaml"}, {"test/ui/testdata/refused.yaml"},
@@ -82,7 +82,7 @@ func (c *comparison) equal(what string, got, want any) {
 	}
 }
 
-// overview compares the list of Gateways.
+// overview compares the Gateways.
 func (c *comparison) overview() {
 	c.t.Helper()
 	c.open("/", "limit", "1000")
@@ -158,7 +158,7 @@ func (c *comparison) hostnameCounts(g *plannedGateway) []string {
 	return append(append([]string{fmt.Sprintf("%d %s", len(g.hostnames()), noun)}, states...), "Namespaces")
 }
 
-// problems compares the list of problems with the conditions in the plan, in both directions.
+// problems compares the problems with the conditions in the plan, in both directions.
 func (c *comparison) problems() {
 	c.t.Helper()
 	shown := map[string]bool{} // objects
@@ -215,7 +215,7 @@ func (c *comparison) hasCondition(object, condition, reason, message string) boo
 	})
 }
 
-// hostnames compares the table of all Gateways.
+// hostnames compares all Gateways' tables.
 func (c *comparison) hostnames() {
 	c.t.Helper()
 	c.open("/hostnames", "limit", "1000")
@@ -264,7 +264,7 @@ func limited(all []string) []string {
 	return all
 }
 
-// hostname compares the page of a hostname.
+// hostname compares a hostname's page.
 func (c *comparison) hostname(g *plannedGateway, hostname string) {
 	c.t.Helper()
 	id := g.id() + " " + orStar(hostname)

@@ -24,7 +24,7 @@ type feed struct {
 	site string // "http://127.0.0.1:<port>"
 }
 
-// feedTime is the time of all snapshots.
+// feedTime is all snapshots' time.
 var feedTime = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // serveFeed serves a page with the manifests.
@@ -62,7 +62,7 @@ func (f *feed) change(before, after string) {
 	f.Publish(s)
 }
 
-// planOf returns the plan of manifests.
+// planOf returns the plan for manifests.
 func planOf(t *testing.T, manifests string) *plan.Plan {
 	t.Helper()
 	o := plan.Options{Options: gateway.Options{

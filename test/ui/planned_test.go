@@ -107,7 +107,7 @@ type plannedStatus struct {
 
 type plannedCondition struct{ Type, Status, Reason, Message string }
 
-// conditions returns all conditions of the object itself, not of its listeners.
+// conditions returns all conditions about the object itself, not about its listeners.
 func (s *plannedStatus) conditions() []plannedCondition {
 	all := slices.Clone(s.Status.Conditions)
 	for _, parent := range slices.Concat(s.Status.Parents, s.Status.Ancestors) {

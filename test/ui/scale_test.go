@@ -22,7 +22,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
 )
 
-// BenchmarkCluster measures the page of a cluster with 10,000 hostnames: how long the first link
+// BenchmarkCluster measures the page for a cluster with 10,000 hostnames: how long the first link
 // takes, how long a change of a route takes until the page shows it, and the memory after 20
 // changes.
 func BenchmarkCluster(b *testing.B) {
@@ -166,7 +166,7 @@ func (v *visitor) get(b *testing.B, link string) string {
 	return string(body)
 }
 
-// changeAndWait changes the path of a route and waits until the page of its hostname shows it.
+// changeAndWait changes a route's path and waits until its hostname's page shows it.
 func changeAndWait(b *testing.B, kube client.Client, v *visitor, i int) time.Duration {
 	b.Helper()
 	var route gatewayv1.HTTPRoute
