@@ -79,13 +79,19 @@ status: {tunnelID: %s}
 	if d := compared.Gateways[0].Diff; d == nil || !strings.Contains(d.Unified, "\n-- hostname: old.example.com\n") {
 		t.Errorf("got the difference %+v", d)
 	}
+	checkOnlyReads(t, edge)
+	built, err := plan.Build(t.Context(), source, options, time.Now())
+	if err != nil || built.Gateways[0].Diff != nil {
+		t.Errorf("the page's plan has the difference %+v, or the error %v", built.Gateways[0].Diff, err)
+	}
+}
+
+// checkOnlyReads checks that all requests to the edge were reads.
+func checkOnlyReads(t *testing.T, edge *simulator.Server) {
+	t.Helper()
 	for _, request := range edge.Requests() {
 		if request.Method != http.MethodGet {
 			t.Errorf("unexpected request %s %s", request.Method, request.Path)
 		}
-	}
-	built, err := plan.Build(t.Context(), source, options, time.Now())
-	if err != nil || built.Gateways[0].Diff != nil {
-		t.Errorf("the page's plan has the difference %+v, or the error %v", built.Gateways[0].Diff, err)
 	}
 }

@@ -83,7 +83,7 @@ func (o *uiOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("serve the page: %w; --port selects another port", err)
 	}
-	defer listener.Close()
+	defer listener.Close() //nolint:errcheck // the server closes it too
 	feed, err := o.newFeed(cmd)
 	if err == nil {
 		err = feed.publish(ctx, progress.New(streamOf(cmd.ErrOrStderr())))

@@ -31,7 +31,7 @@ func startUI(t *testing.T, arguments ...string) *uiProcess {
 	status := make(chan int, 1)
 	go func() {
 		status <- Run(ctx, append([]string{"tunnel-gateway", "ui"}, arguments...), Streams{In: strings.NewReader(""), Out: printed, Err: &errors})
-		printed.Close()
+		_ = printed.Close()
 	}()
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
@@ -76,16 +76,22 @@ func (p *uiProcess) get(t *testing.T, path string) string {
 	return string(body)
 }
 
-// await waits until the page at the path contains the text.
-func (p *uiProcess) await(t *testing.T, path, text string) {
+// await waits until the table of hostnames contains the text.
+func (p *uiProcess) await(t *testing.T, text string) {
 	t.Helper()
-	var page string
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		if page = p.get(t, path); strings.Contains(page, text) {
+	poll, timeout := time.NewTicker(50*time.Millisecond), time.After(20*time.Second)
+	defer poll.Stop()
+	for {
+		page := p.get(t, "/hostnames")
+		if strings.Contains(page, text) {
 			return
 		}
+		select {
+		case <-poll.C:
+		case <-timeout:
+			t.Fatalf("the page does not contain %q:\n%s", text, page)
+		}
 	}
-	t.Fatalf("%s does not contain %q:\n%s", path, text, page)
 }
 
 func writeManifest(t *testing.T, file, hostname string) {
@@ -109,15 +115,15 @@ func TestThePageFollowsManifests(t *testing.T) {
 	writeManifest(t, file, "first.example.com")
 	p := startUI(t, "-f", filepath.Dir(file))
 	p.get(t, "")
-	p.await(t, "/hostnames", "first.example.com")
+	p.await(t, "first.example.com")
 
 	writeManifest(t, file, "second.example.com")
-	p.await(t, "/hostnames", "second.example.com")
+	p.await(t, "second.example.com")
 	writeManifest(t, file, "-.example.com")
-	p.await(t, "/hostnames", "spec.listeners[0].hostname")
-	p.await(t, "/hostnames", "second.example.com") // what was valid remains
+	p.await(t, "spec.listeners[0].hostname")
+	p.await(t, "second.example.com") // what was valid remains
 	writeManifest(t, file, "third.example.com")
-	p.await(t, "/hostnames", "third.example.com")
+	p.await(t, "third.example.com")
 	if page := p.get(t, "/hostnames"); strings.Contains(page, "spec.listeners[0].hostname") {
 		t.Error("the page shows an error that was corrected")
 	}
@@ -152,7 +158,7 @@ func TestUIAnswersOnlyLocalNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		response.Body.Close()
+		_ = response.Body.Close()
 		if got := response.StatusCode; got != want {
 			t.Errorf("Host %s: status %d, want %d", host, got, want)
 		}
@@ -167,7 +173,7 @@ func TestUIReportsErrorsAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close()
+	t.Cleanup(func() { _ = taken.Close() })
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	for want, arguments := range map[string][]string{
 		"no-such-file.yaml":          {"-f", "no-such-file.yaml"},

@@ -267,7 +267,7 @@ func TestForbiddenObjectsAreNotReadAllTheTime(t *testing.T) {
 			if err := m.Get(t.Context(), client.ObjectKeyFromObject(secret("a")), &corev1.Secret{}); !apierrors.IsForbidden(err) {
 				t.Fatalf("Get returns %v", err)
 			}
-			time.Sleep(interval / 10)
+			<-time.After(interval / 10)
 		}
 		if requests := s.requests["get"].Load() - before; requests > 2 { // one is the ping
 			t.Errorf("%d requests for an object that the user may not read, want 1", requests)

@@ -16,7 +16,7 @@ import (
 func describeGraph(g *plan.Graph) []string {
 	name := func(i int) string {
 		n := &g.Nodes[i]
-		text := strings.TrimSpace(n.Owner.String() + " " + n.Gateway)
+		text := strings.TrimSpace(n.String() + " " + n.Gateway)
 		if n.IsProblem() {
 			text += " (" + n.State + ")"
 		}
@@ -57,7 +57,7 @@ func TestGraphShowsWhatConcernsANamespace(t *testing.T) {
 			t.Errorf("the graph of the namespace team shows %s", n.Owner)
 		}
 	}
-	if !slices.ContainsFunc(graph.Nodes, func(n plan.GraphNode) bool { return n.Owner.String() == "HTTPRoute team/web" }) {
+	if !slices.ContainsFunc(graph.Nodes, func(n plan.GraphNode) bool { return n.String() == "HTTPRoute team/web" }) {
 		t.Errorf("the graph of the namespace team does not show its route:\n%s", strings.Join(describeGraph(graph), "\n"))
 	}
 }

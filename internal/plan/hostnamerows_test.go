@@ -22,7 +22,7 @@ func describeRow(r *plan.HostnameRow) string {
 }
 
 func TestHostnameRowsJoinListenersAndRoutes(t *testing.T) {
-	other := strings.Replace(named(shared, "shared", "other"), "allowedListeners", "#", 1)
+	other := strings.Replace(sharedAs("other"), "allowedListeners", "#", 1)
 	h := planOf(t, shared, teams, other).NewHostnames()
 	var got []string
 	for i := range h.Rows {
@@ -158,20 +158,7 @@ func TestHostnameEntriesAreThoseOfTheDataPlane(t *testing.T) {
 // returns their number.
 func compareEntries(t *testing.T, file string, g *plan.Gateway, h *plan.Hostnames) int {
 	t.Helper()
-	wanted := map[string][]string{}
-	for _, e := range g.Entries {
-		if g.DataPlane == "Envoy" {
-			wanted[e.Hostname] = append(wanted[e.Hostname], fmt.Sprintf("%s %s %s", e.Route, e.Match, e.Action))
-		}
-	}
-	if g.DataPlane != "Envoy" && g.Config != nil {
-		for _, rule := range g.Config.Ingress {
-			if rule.Service != "http_status:404" && rule.Service != "http_status:403" {
-				wanted[rule.Hostname] = append(wanted[rule.Hostname], rule.Service)
-			}
-		}
-	}
-	compared := 0
+	wanted, compared := wantedEntries(g), 0
 	for i := range h.Rows {
 		row := &h.Rows[i]
 		if row.Gateway != g.Namespace+"/"+g.Name || row.IsClosed() {
@@ -185,6 +172,26 @@ func compareEntries(t *testing.T, file string, g *plan.Gateway, h *plan.Hostname
 		compared += len(want)
 	}
 	return compared
+}
+
+// wantedEntries describes what the data plane gets, by hostname.
+func wantedEntries(g *plan.Gateway) map[string][]string {
+	wanted := map[string][]string{}
+	if g.DataPlane == "Envoy" {
+		for _, e := range g.Entries {
+			wanted[e.Hostname] = append(wanted[e.Hostname], fmt.Sprintf("%s %s %s", e.Route, e.Match, e.Action))
+		}
+		return wanted
+	}
+	if g.Config == nil {
+		return wanted
+	}
+	for _, rule := range g.Config.Ingress {
+		if rule.Service != "http_status:404" && rule.Service != "http_status:403" {
+			wanted[rule.Hostname] = append(wanted[rule.Hostname], rule.Service)
+		}
+	}
+	return wanted
 }
 
 // reachable describes the entries that requests can reach: those with the row's own hostname,

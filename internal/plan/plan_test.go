@@ -330,13 +330,11 @@ status:
     conditions: [{type: Accepted, status: "False", reason: Example, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `
 
-// named renames an object.
-func named(manifest, from, to string) string {
-	return strings.Replace(manifest, "name: "+from, "name: "+to, 1)
-}
+// sharedAs returns the manifest shared with another name.
+func sharedAs(name string) string { return strings.Replace(shared, "name: shared", "name: "+name, 1) }
 
 func TestRouteStatusHasTheEntriesOfAllGateways(t *testing.T) {
-	p := planOf(t, shared, named(shared, "shared", "second"), named(shared, "shared", "third"), movedRoute)
+	p := planOf(t, shared, sharedAs("second"), sharedAs("third"), movedRoute)
 	got := slices.DeleteFunc(statusParents(t, p, "moved"), func(entry string) bool { return strings.HasPrefix(entry, "gone ") })
 	want := []string{
 		"second by tunnelgateway.dev/controller", "third by example.com/other", "third by tunnelgateway.dev/controller",
@@ -347,7 +345,7 @@ func TestRouteStatusHasTheEntriesOfAllGateways(t *testing.T) {
 }
 
 func TestStatusEntryOfAMissingGatewayIsRemoved(t *testing.T) {
-	p := planOf(t, named(shared, "shared", "second"), movedRoute)
+	p := planOf(t, sharedAs("second"), movedRoute)
 	if got := statusParents(t, p, "moved"); slices.Contains(got, "gone by "+config.DefaultControllerName) {
 		t.Errorf("entries = %q, want none of the controller for a Gateway that does not exist", got)
 	}

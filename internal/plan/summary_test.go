@@ -59,7 +59,7 @@ func TestSummariesDescribeGatewaysAndTheirTunnels(t *testing.T) {
 }
 
 func TestUnservedGatewaysHaveReasons(t *testing.T) {
-	other := strings.Replace(named(shared, "shared", "other"), "cloudflare-tunnel", "internal", 1)
+	other := strings.Replace(sharedAs("other"), "cloudflare-tunnel", "internal", 1)
 	want := []plan.UnservedGateway{
 		{Namespace: "infra", Name: "deleted", Reason: "being deleted", Terminating: true},
 		{Namespace: "infra", Name: "other", Reason: `GatewayClass "internal" not found`},

@@ -29,16 +29,17 @@ func (s surface) addDocument(t *testing.T, page, body string) (links []string) {
 		t.Fatal(err)
 	}
 	for n := range root.Descendants() {
-		switch n.Type {
-		case html.CommentNode:
+		if n.Type == html.CommentNode {
 			s.add(page, "comment")
-		case html.ElementNode:
-			s.add(page, n.Data)
-			for _, a := range n.Attr {
-				s.add(page, n.Data+" "+a.Key+s.addressOf(n.Data, a))
-				if n.Data == "a" && a.Key == "href" && strings.HasPrefix(a.Val, "/") {
-					links = append(links, a.Val)
-				}
+		}
+		if n.Type != html.ElementNode {
+			continue
+		}
+		s.add(page, n.Data)
+		for _, a := range n.Attr {
+			s.add(page, n.Data+" "+a.Key+s.addressOf(a))
+			if n.Data == "a" && a.Key == "href" && strings.HasPrefix(a.Val, "/") {
+				links = append(links, a.Val)
 			}
 		}
 	}
@@ -52,7 +53,7 @@ var addressAttributes = map[string]bool{
 
 // addressOf describes the address in an attribute: its path on the server, without the query;
 // or the whole value of a script, or of an attribute of htmx.
-func (surface) addressOf(element string, a html.Attribute) string {
+func (surface) addressOf(a html.Attribute) string {
 	if strings.HasPrefix(a.Key, "hx-") && !strings.HasPrefix(a.Val, "/") {
 		return "=" + a.Val
 	}

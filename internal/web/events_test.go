@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -29,8 +30,8 @@ func startServer(ctx context.Context, t *testing.T, s *Server) (url string, cook
 	return server.URL, w.Result().Cookies()[0]
 }
 
-// events opens an event stream.
-func events(ctx context.Context, t *testing.T, url string, cookie *http.Cookie) *http.Response {
+// events opens an event stream, and returns the HTTP status and the stream.
+func events(ctx context.Context, t *testing.T, url string, cookie *http.Cookie) (status int, stream io.Reader) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/events", http.NoBody)
 	if err != nil {
@@ -42,7 +43,7 @@ func events(ctx context.Context, t *testing.T, url string, cookie *http.Cookie) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	return response.StatusCode, response.Body
 }
 
 // nextData returns the data of the next event.
@@ -60,7 +61,8 @@ func nextData(t *testing.T, lines *bufio.Scanner) string {
 func TestStreamAnnouncesEachState(t *testing.T) {
 	s := newTestServer()
 	url, cookie := startServer(t.Context(), t, s)
-	lines := bufio.NewScanner(events(t.Context(), t, url, cookie).Body)
+	_, stream := events(t.Context(), t, url, cookie)
+	lines := bufio.NewScanner(stream)
 	state := func() string { return fmt.Sprintf("%s %d", s.id, s.Feed.State().Revision) }
 	if got := nextData(t, lines); got != state() {
 		t.Fatalf("the first event is %q, want %q", got, state())
@@ -89,20 +91,21 @@ func TestStreamsAreBounded(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range maxStreams {
-		if response := events(ctx, t, url, cookie); response.StatusCode != http.StatusOK {
-			t.Fatalf("a stream is answered with %s", response.Status)
+		if status, _ := events(ctx, t, url, cookie); status != http.StatusOK {
+			t.Fatalf("a stream is answered with %d", status)
 		}
 	}
-	if response := events(t.Context(), t, url, cookie); response.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("one more stream is answered with %s", response.Status)
+	if status, _ := events(t.Context(), t, url, cookie); status != http.StatusServiceUnavailable {
+		t.Errorf("one more stream is answered with %d", status)
 	}
 	leave()
 	deadline := time.Now().Add(10 * time.Second)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
 	for len(s.streams) > 0 {
-		if time.Now().After(deadline) {
+		if (<-poll.C).After(deadline) {
 			t.Fatalf("%d streams did not end with their visitors", len(s.streams))
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -110,13 +113,14 @@ func TestStreamsEndAtShutdown(t *testing.T) {
 	s := newTestServer()
 	ctx, shutDown := context.WithCancel(t.Context())
 	url, cookie := startServer(ctx, t, s)
-	lines := bufio.NewScanner(events(t.Context(), t, url, cookie).Body)
+	_, stream := events(t.Context(), t, url, cookie)
+	lines := bufio.NewScanner(stream)
 	nextData(t, lines)
 	shutDown()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for lines.Scan() { //nolint:revive // reads until the end
+		for lines.Scan() {
 		}
 	}()
 	select {

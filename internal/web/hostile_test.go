@@ -228,14 +228,19 @@ func TestTextsOfTenantsCannotAddAnything(t *testing.T) {
 				}
 			}
 			for page, body := range bodies {
-				for at, r := range body {
-					if r != '\n' && r != '\t' && !strconv.IsPrint(r) {
-						t.Errorf("%.200s has %q after %q", page, r, body[max(0, at-60):at])
-						break
-					}
-				}
+				checkPrintable(t, page, body)
 			}
 		})
+	}
+}
+
+func checkPrintable(t *testing.T, page, body string) {
+	t.Helper()
+	for at, r := range body {
+		if r != '\n' && r != '\t' && !strconv.IsPrint(r) {
+			t.Errorf("%.200s has %q after %q", page, r, body[max(0, at-60):at])
+			return
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ type pictureEdge struct {
 
 // ID identifies the node in the picture, also in a later one.
 func (n *pictureNode) ID() string {
-	return strings.Join([]string{n.Kind, n.Namespace, n.Name, n.GraphNode.Gateway}, " ")
+	return strings.Join([]string{n.Kind, n.Namespace, n.Name, n.Gateway}, " ")
 }
 
 // Label is the node's name, after the namespace if it has one.

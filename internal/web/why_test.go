@@ -71,20 +71,8 @@ func printedSentences(t *testing.T, e *plan.Explanation) []string {
 // requestsOf returns requests for every hostname of a plan, for hostnames below and beside
 // them, and for the paths, methods and headers in the matches of its routes.
 func requestsOf(p *plan.Plan) []url.Values {
-	hosts := map[string]bool{"unknown.example.org": true}
+	hosts := hostsOf(p)
 	paths := map[string]bool{"/": true}
-	for i := range p.Gateways {
-		for _, l := range p.Gateways[i].Listeners {
-			if rest, wildcard := strings.CutPrefix(l.Hostname, "*"); wildcard {
-				hosts["any"+rest] = true
-			} else if l.Hostname != "" {
-				hosts[l.Hostname] = true
-			}
-		}
-	}
-	for _, h := range p.Hostnames() {
-		hosts[h] = true
-	}
 	for host := range hosts {
 		for _, t := range p.Explain(routing.Request{Host: host, Path: "/"}).Traces {
 			for _, a := range t.Attempts {
@@ -105,6 +93,24 @@ func requestsOf(p *plan.Plan) []url.Values {
 		all = append(all, url.Values{"url": {u.String()}, "method": {"post"}, "header": {"x-version: 2", "beta:1"}})
 	}
 	return sampled(all, 8)
+}
+
+// hostsOf returns every hostname of a plan, and hostnames below and beside them.
+func hostsOf(p *plan.Plan) map[string]bool {
+	hosts := map[string]bool{"unknown.example.org": true}
+	for i := range p.Gateways {
+		for _, l := range p.Gateways[i].Listeners {
+			if rest, wildcard := strings.CutPrefix(l.Hostname, "*"); wildcard {
+				hosts["any"+rest] = true
+			} else if l.Hostname != "" {
+				hosts[l.Hostname] = true
+			}
+		}
+	}
+	for _, h := range p.Hostnames() {
+		hosts[h] = true
+	}
+	return hosts
 }
 
 // sampled returns at most n of the values, evenly distributed.
@@ -174,16 +180,21 @@ func compareWhy(t *testing.T, v *visitor, assumed *plan.Plan, source *state.Sour
 			return
 		}
 	}
+	marked := elements(document, func(n *html.Node) bool { return hasClass("ok")(n) && textOf(n) == "answers" })
+	if answers := countAnswers(e); len(marked) != answers {
+		t.Errorf("%v: the page marks %d entries that answer, want %d", query, len(marked), answers)
+	}
+}
+
+// countAnswers counts the Gateways on which an entry answers.
+func countAnswers(e *plan.Explanation) int {
 	answers := 0
 	for _, trace := range e.Traces {
 		if trace.Answer != nil && trace.Answer.Entry != nil {
 			answers++
 		}
 	}
-	marked := elements(document, func(n *html.Node) bool { return hasClass("ok")(n) && textOf(n) == "answers" })
-	if len(marked) != answers {
-		t.Errorf("%v: the page marks %d entries that answer, want %d", query, len(marked), answers)
-	}
+	return answers
 }
 
 const whyRoutes = `
