@@ -96,7 +96,8 @@ func checkPhone(b *tab, path string) {
 // controls are the elements that the keyboard must reach.
 const controls = `[...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, textarea, summary")].filter((e) => e.checkVisibility({ visibilityProperty: true }) && !e.disabled)`
 
-// focusScript describes the element with the focus. A node of the picture shows the focus by its shape's line.
+// focusScript describes the element with the focus. A node in the picture shows the focus by its
+// shape's line.
 const focusScript = `(() => {
 	const e = document.activeElement, s = getComputedStyle(e), shape = e.querySelector(".outline");
 	const line = shape && getComputedStyle(shape);

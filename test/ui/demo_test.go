@@ -25,7 +25,7 @@ type demo struct {
 	unchanged sync.Mutex // held by a test that changes the cluster, or does not work if it changes
 }
 
-// sharedDemo is the only demo for all tests.
+// sharedDemo is the only demo, for all tests.
 var sharedDemo struct {
 	sync.Once
 	demo *demo

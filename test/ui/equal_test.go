@@ -13,7 +13,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// manifests are files whose plans have entries, problems and limits in every kind.
+// manifests are files whose plans have all kinds: entries, problems and limits.
 var manifests = [][]string{
 	{"config/samples"}, {"config/samples/envoy"}, {"config/samples/multi-tenancy"}, {"config/samples/access/managed"},
 	{"internal/plan/testdata/envoy.yaml"}, {"internal/plan/testdata/schemes.yaml"}, {"internal/plan/testdata/why.yaml"}, {"test/ui/testdata/refused.yaml"},
@@ -37,7 +37,7 @@ func TestThePageEqualsThePlanOfManifests(t *testing.T) {
 	}
 }
 
-// comparison compares the pages of a site with a plan.
+// comparison compares a site's pages with a plan.
 type comparison struct {
 	t       *testing.T
 	tab     *tab
@@ -125,7 +125,7 @@ func (c *comparison) address(g *plannedGateway) string {
 	return "none"
 }
 
-// hostnameCounts returns the lines of the overview about the Gateway's hostnames.
+// hostnameCounts returns the overview's lines about the Gateway's hostnames.
 func (c *comparison) hostnameCounts(g *plannedGateway) []string {
 	counts := map[string]int{}
 	for _, hostname := range g.hostnames() {
@@ -189,33 +189,24 @@ func (c *comparison) problems() {
 
 // hasCondition reports whether the object has the condition, or a listener with the problem.
 func (c *comparison) hasCondition(object, condition, reason, message string) bool {
-	name, isListener := strings.CutPrefix(condition, "listener ")
+	listener, isListener := strings.CutPrefix(condition, "listener ")
 	for i := range c.plan.Statuses {
 		s := &c.plan.Statuses[i]
-		if s.String() != object {
-			continue
-		}
-		all := s.conditions()
-		for _, l := range s.Status.Listeners {
-			if !isListener || l.Name == name {
-				all = append(all, l.Conditions...)
-			}
-		}
-		for _, a := range all {
-			if a.Reason == reason && a.Message == message && (isListener || a.Type == condition) {
-				return true
-			}
+		if s.String() == object && slices.ContainsFunc(s.conditionsFor(listener, isListener), func(a plannedCondition) bool {
+			return a.Reason == reason && a.Message == message && (isListener || a.Type == condition)
+		}) {
+			return true
 		}
 	}
-	// A listener of a ListenerSet that is not allowed has no condition.
-	return slices.ContainsFunc(c.plan.Gateways, func(g plannedGateway) bool {
+	// A listener has no condition if its ListenerSet is not allowed.
+	return isListener && slices.ContainsFunc(c.plan.Gateways, func(g plannedGateway) bool {
 		return slices.ContainsFunc(g.Listeners, func(l plannedListener) bool {
-			return isListener && l.Owner.String() == object && l.Name == name && l.Reason == reason
+			return l.Owner.String() == object && l.Name == listener && l.Reason == reason
 		})
 	})
 }
 
-// hostnames compares all Gateways' tables.
+// hostnames compares the table with all Gateways.
 func (c *comparison) hostnames() {
 	c.t.Helper()
 	c.open("/hostnames", "limit", "1000")
@@ -283,28 +274,33 @@ func (c *comparison) hostname(g *plannedGateway, hostname string) {
 	if access := g.accessOf(hostname); access != "" {
 		c.equal(id+" Access", c.tab.text("#access + p")[0], access)
 	}
+	c.entries(g, id, hostname)
+}
+
+// entries compares the entries on the open page.
+func (c *comparison) entries(g *plannedGateway, id, hostname string) {
+	c.t.Helper()
 	rows := c.shownEntries()
-	var own, reachable, shadowed []string
-	for _, row := range rows {
-		switch {
-		case row.shadowed:
-			if row.hostname == "" {
-				shadowed = append(shadowed, row.text)
-			}
-		case row.hostname == "":
-			own, reachable = append(own, row.text), append(reachable, row.text)
-		default:
-			reachable = append(reachable, row.text)
-			if wider := c.texts(g, row.hostname); !slices.Contains(wider, row.text) && !row.isClosed {
-				c.t.Errorf("%s shows an entry for %s that the plan does not have: %s in %q", id, row.hostname, row.text, wider)
-			}
-		}
-	}
 	if slices.ContainsFunc(rows, func(r shownEntry) bool { return r.isClosed }) {
 		if !strings.HasPrefix(g.accessOf(hostname), "closed") {
 			c.t.Errorf("%s is closed on the page, but not in the plan", id)
 		}
 		return // the plan has only the status 403
+	}
+	var own, reachable, shadowed []string
+	for _, row := range rows {
+		switch isOwn := row.hostname == ""; {
+		case row.shadowed && isOwn:
+			shadowed = append(shadowed, row.text)
+		case row.shadowed: // its own hostname has it
+		case isOwn:
+			own, reachable = append(own, row.text), append(reachable, row.text)
+		default:
+			reachable = append(reachable, row.text)
+			if wider := c.texts(g, row.hostname); !slices.Contains(wider, row.text) {
+				c.t.Errorf("%s shows an entry for %s that the plan does not have: %s in %q", id, row.hostname, row.text, wider)
+			}
+		}
 	}
 	if entries := c.texts(g, hostname); len(entries) == len(own) {
 		c.equal(id+" entries", own, entries)
@@ -314,7 +310,7 @@ func (c *comparison) hostname(g *plannedGateway, hostname string) {
 	c.equal(id+" shadowed entries", shadowed, c.shadowedTexts(g, hostname))
 }
 
-// texts returns the reachable entries of the plan for the hostname, as [shownEntry] has them.
+// texts returns the plan's reachable entries for the hostname, as [shownEntry] has them.
 func (c *comparison) texts(g *plannedGateway, hostname string) (all []string) {
 	for i := range g.Entries {
 		if e := &g.Entries[i]; orStar(e.Hostname) == orStar(hostname) {
@@ -374,7 +370,7 @@ func (e *plannedEntry) shown() string {
 			described = append(described, b.Backend)
 		}
 	}
-	// The rest of the action is the same for all backends.
+	// What follows in the action is the same for all backends.
 	rest := strings.TrimPrefix(strings.TrimPrefix(e.Action, strings.Join(described, ", ")), "; ")
 	if rest != "" {
 		shown = append(shown, strings.Split(rest, "; ")...)
@@ -385,13 +381,13 @@ func (e *plannedEntry) shown() string {
 	return e.source() + " | " + e.match() + " | " + normal(strings.Join(shown, "; "))
 }
 
-// normal removes spaces, which differ between the JSON of a page and of the plan.
+// normal removes spaces, which differ between JSON on a page and in the plan.
 func normal(text string) string { return strings.ReplaceAll(text, " ", "") }
 
-// shownEntry is a row of the entries on the page of a hostname.
+// shownEntry is a row with an entry on a hostname's page.
 type shownEntry struct {
 	text               string
-	hostname           string // of an entry for a wildcard
+	hostname           string // for an entry with a wildcard
 	shadowed, isClosed bool
 }
 
@@ -403,10 +399,9 @@ func (c *comparison) shownEntries() (all []shownEntry) {
 		source := route + " " + strings.ReplaceAll(position, ",", "")
 		e := shownEntry{hostname: hostname}
 		state := lines(row["State"])
-		switch {
-		case state[0] == "shadowed":
+		if state[0] == "shadowed" {
 			e.shadowed, e.text = true, source+" | "+match+" | "+strings.Join(state, "; ")
-		default:
+		} else {
 			if reason, cause, ok := strings.Cut(row["State"], ": "); ok && !strings.Contains(reason, " ") {
 				state = []string{cause}
 			}
@@ -421,7 +416,7 @@ func (c *comparison) shownEntries() (all []shownEntry) {
 	return all
 }
 
-// namespaces compares the use of the Gateway's limits.
+// namespaces compares how much is used, and the Gateway's limits.
 func (c *comparison) namespaces(g *plannedGateway) {
 	c.t.Helper()
 	c.open("/namespaces", "gateway", g.id(), "limit", "1000")
@@ -458,7 +453,7 @@ func (c *comparison) namespaces(g *plannedGateway) {
 	}
 }
 
-// table returns the visible text of a table's cells, by column.
+// table returns the visible text in a table's cells, by column.
 func (b *tab) table(selector string) []map[string]string {
 	b.t.Helper()
 	return eval[[]map[string]string](b, fmt.Sprintf(`(() => {

@@ -24,7 +24,7 @@ type feed struct {
 	site string // "http://127.0.0.1:<port>"
 }
 
-// feedTime is all snapshots' time.
+// feedTime is the time in all snapshots.
 var feedTime = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 // serveFeed serves a page with the manifests.
@@ -49,7 +49,7 @@ func serveFeed(t *testing.T, manifests string) *feed {
 	return f
 }
 
-// publish replaces the snapshot by one of the manifests.
+// publish replaces the snapshot by one for the manifests.
 func (f *feed) publish(manifests string) { f.change("", manifests) }
 
 // change publishes the manifests before, which can be empty, and after a change.

@@ -16,7 +16,7 @@ type shownGraph struct {
 	Edges [][2]string
 }
 
-// shownNode is a node of the drawing, with the boxes on the screen of its shape and texts.
+// shownNode is a node in the drawing, with the boxes around its shape and its texts.
 type shownNode struct {
 	ID, Text, Link string
 	Box            shownBox
@@ -44,7 +44,7 @@ const drawingScript = `(() => {
 	};
 })()`
 
-// tableScript returns the nodes and edges of the table below the drawing.
+// tableScript returns the nodes and edges in the table below the drawing.
 const tableScript = `({
 	Nodes: [...document.querySelectorAll("#graph tbody tr")].map((r) => ({ ID: r.dataset.node, Text: r.querySelector("th").innerText, Link: r.querySelector("a").getAttribute("href") })),
 	Edges: [...document.querySelectorAll("#graph tbody tr")].flatMap((r) => [...r.querySelectorAll("[data-to]")].map((to) => [r.dataset.node, to.dataset.to])),
@@ -119,7 +119,7 @@ func TestPictureOfAHostname(t *testing.T) {
 	}
 }
 
-// TestPictureWith200Nodes draws the largest picture, of a namespace with more objects.
+// TestPictureWith200Nodes draws the largest picture, for a namespace with more objects.
 func TestPictureWith200Nodes(t *testing.T) {
 	t.Parallel()
 	p := serve(t, nil, "-f", largeNamespace(t))
@@ -141,7 +141,7 @@ func TestPictureWith200Nodes(t *testing.T) {
 	checkDrawing(b)
 }
 
-// largeNamespace writes manifests of a namespace with 100 hostnames, whose routes share Services.
+// largeNamespace writes a namespace with 100 hostnames, whose routes share Services.
 func largeNamespace(t *testing.T) string {
 	t.Helper()
 	var out strings.Builder

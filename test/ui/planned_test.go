@@ -107,11 +107,22 @@ type plannedStatus struct {
 
 type plannedCondition struct{ Type, Status, Reason, Message string }
 
-// conditions returns all conditions about the object itself, not about its listeners.
+// conditions returns all conditions without those for listeners.
 func (s *plannedStatus) conditions() []plannedCondition {
 	all := slices.Clone(s.Status.Conditions)
 	for _, parent := range slices.Concat(s.Status.Parents, s.Status.Ancestors) {
 		all = append(all, parent.Conditions...)
+	}
+	return all
+}
+
+// conditionsFor returns the listener's conditions, or all conditions without a listener.
+func (s *plannedStatus) conditionsFor(listener string, isListener bool) []plannedCondition {
+	all := s.conditions()
+	for _, l := range s.Status.Listeners {
+		if !isListener || l.Name == listener {
+			all = append(all, l.Conditions...)
+		}
 	}
 	return all
 }
@@ -135,7 +146,7 @@ func readPlan(t *testing.T, environment []string, arguments ...string) (result p
 
 func (g *plannedGateway) id() string { return g.Namespace + "/" + g.Name }
 
-// hostnames are all hostnames of the Gateway that listeners, entries or Access have.
+// hostnames are all hostnames that the Gateway's listeners or entries have.
 func (g *plannedGateway) hostnames() []string {
 	all := map[string]bool{}
 	for _, l := range g.Listeners {

@@ -38,7 +38,7 @@ func start(t testing.TB, environment []string, name string, arguments ...string)
 
 func startProgram(environment []string, name string, arguments ...string) (*program, error) {
 	p := &program{lines: make(chan string, 10_000)}
-	p.command = exec.Command(filepath.Join(programs, name), arguments...)
+	p.command = exec.Command(filepath.Join(programs, name), arguments...) // #nosec G702 -- the tests choose the arguments
 	p.command.Dir = root
 	p.command.Env = append(os.Environ(), environment...)
 	p.command.Stderr = &p.errors

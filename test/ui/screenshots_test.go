@@ -20,10 +20,10 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 )
 
-// screenshots is the directory of the pictures for the documentation.
+// screenshots is the directory with the documentation's pictures.
 const screenshots = root + "/docs/ui"
 
-// screenshot is a picture of a page of the demo.
+// screenshot is a picture of a page with the demo.
 type screenshot struct {
 	name, path, theme string
 	width, height     int64
@@ -39,12 +39,12 @@ var allScreenshots = []screenshot{
 
 const (
 	maxScreenshot = 150 << 10 // bytes
-	// maxDifference is the greatest mean difference of the brightness, of 255. A difference
-	// between versions of Chromium is below 1.
+	// maxDifference is the greatest mean difference in brightness, from 0 to 255. Two
+	// versions differ by less than 1.
 	maxDifference = 4
 )
 
-// stableScript replaces what differs between two runs of the demo, and removes the focus.
+// stableScript replaces what differs between two demos, and removes the focus.
 const stableScript = `(() => {
 	const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 	while (walker.nextNode()) {
@@ -97,7 +97,7 @@ func writeScreenshot(t *testing.T, file string, picture []byte, text string) {
 	if err := encoder.Encode(&out, withPalette(decoded)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(file, withText(out.Bytes(), text), 0o644); err != nil {
@@ -105,8 +105,8 @@ func writeScreenshot(t *testing.T, file string, picture []byte, text string) {
 	}
 }
 
-// withPalette reduces the picture to 256 colors: the most frequent one of each group of similar
-// colors, for the groups with the most pixels.
+// withPalette reduces the picture to 256 colors: the most frequent ones, without colors that are
+// similar to a more frequent one.
 func withPalette(picture image.Image) *image.Paletted {
 	bounds, counts := picture.Bounds(), map[color.Color]int{}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -120,7 +120,7 @@ func withPalette(picture image.Image) *image.Paletted {
 	palette, groups := color.Palette{}, map[[3]uint32]bool{}
 	for _, c := range colors {
 		r, g, b, _ := c.RGBA()
-		const bits, frequent = 12, 16 // similar colors differ in these bits of 16; the frequent ones stay as they are
+		const bits, frequent = 12, 16 // similar colors differ in the lower 12 bits; frequent ones stay as they are
 		if group := [3]uint32{r >> bits, g >> bits, b >> bits}; len(palette) < 256 && (!groups[group] || len(palette) < frequent) {
 			groups[group], palette = true, append(palette, c)
 		}
@@ -152,7 +152,7 @@ func compareScreenshot(t *testing.T, file string, picture []byte, text string) {
 	}
 }
 
-// The text of the page is in the PNG's chunk tEXt, as image viewers show it.
+// The page's text is in the PNG's chunk tEXt, as image viewers show it.
 const (
 	keyword   = "Description\x00"
 	pngHeader = 8 + 25 // signature and IHDR
@@ -160,7 +160,7 @@ const (
 
 func withText(picture []byte, text string) []byte {
 	content := append([]byte("tEXt"+keyword), text...)
-	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(content)-4))
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(content)-4)) // #nosec G115 -- a page's text is short
 	chunk = append(chunk, content...)
 	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(content))
 	return bytes.Join([][]byte{picture[:pngHeader], chunk, picture[pngHeader:]}, nil)
@@ -188,7 +188,7 @@ func decodeGray(t *testing.T, picture []byte) *image.Gray {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const block = 8 // pixels, so that the exact shape of letters does not matter
+	const block = 8 // pixels, so that a letter's exact shape does not matter
 	size := decoded.Bounds().Size().Div(block)
 	gray := image.NewGray(image.Rectangle{Max: size})
 	for y := range size.Y {

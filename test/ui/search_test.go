@@ -90,20 +90,20 @@ func TestSearchFindsHostnames(t *testing.T) {
 	if shown := b.content(); shown != reopened(b, address) {
 		t.Errorf("%s does not reproduce the search: %s", address, shown)
 	}
-	b.press(kb.Tab) // the filter of Gateways, then of states
+	b.press(kb.Tab) // the filter for Gateways, then for states
 	b.press(kb.Tab)
 	b.press("s")
 	b.waitFor("the filter", `new URLSearchParams(location.search).get("state") === "served"`)
 }
 
-// reopened returns the content of the address in another tab.
+// reopened returns the address's content in another tab.
 func reopened(b *tab, address string) string {
 	other := b.another()
 	other.open(address)
 	return other.content()
 }
 
-// mentions reports whether the search for the words finds the hostname of manyHostnames.
+// mentions reports whether the search for the words finds a hostname from manyHostnames.
 func mentions(hostname, query string) bool {
 	var number, set, team int
 	if _, err := fmt.Sscanf(hostname, "h%d.s%d.team-%d.example.com", &number, &set, &team); err != nil {
@@ -135,8 +135,8 @@ const searchScript = `(async () => {
 	return [performance.now() - begin, performance.now() - asked];
 })()`
 
-// BenchmarkTenThousandHostnames measures the page with 10,000 hostnames in Chromium: the first paint of
-// the overview and the table, a search, a filter, the page's size, and the memory of the command.
+// BenchmarkTenThousandHostnames measures the page with 10,000 hostnames in Chromium: the first
+// paint and size, a search, and the command's memory.
 func BenchmarkTenThousandHostnames(b *testing.B) {
 	p := serve(b, nil, "-f", manyHostnames(b, 10_000))
 	tab := newTab(b)

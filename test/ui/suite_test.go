@@ -71,7 +71,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer stop()
 	defer stopSharedDemo()
-	// Most tests wait for the demo or the browser, so more of them than CPUs run at a time.
+	// Most tests wait for the demo or the browser, so more than one test per CPU runs at a time.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		return 0, err

@@ -18,7 +18,7 @@ type question struct {
 	headers           []string
 }
 
-// arguments are the flags of plan for the question.
+// arguments are plan's flags for the question.
 func (q question) arguments() []string {
 	all := []string{"--why", q.url}
 	if q.method != "" {
@@ -227,7 +227,7 @@ func (b *tab) focus(selector string) {
 	}
 }
 
-// selectAll selects the text of the field with the focus.
+// selectAll selects the text in the field with the focus.
 var selectAll = chromedp.Evaluate[chromedp.Void]("document.activeElement.select()")
 
 func (b *tab) click(selector string) {
