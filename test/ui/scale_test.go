@@ -179,12 +179,13 @@ func changeAndWait(b *testing.B, kube client.Client, v *visitor, i int) time.Dur
 	if err := kube.Update(b.Context(), &route); err != nil {
 		b.Fatal(err)
 	}
-	started := time.Now()
+	started, poll := time.Now(), time.NewTicker(20*time.Millisecond)
+	defer poll.Stop()
 	for !strings.Contains(v.get(b, v.site+"/hostname?gateway=default/shared&name=h0-0.team-7.example.com"), path) {
 		if time.Since(started) > timeout {
 			b.Fatal("the page does not show the change")
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-poll.C
 	}
 	return time.Since(started)
 }

@@ -72,7 +72,7 @@ func TestCheckPageLengths(t *testing.T) {
 		"a comment":           {"docs/day-2.md", words(600) + "<!-- " + words(9) + "-->\n", nil},
 		"a table that counts": {"docs/day-2.md", "| " + words(600), []string{"docs/day-2.md: 601 words, the maximum is 600"}},
 		"another table":       {"README.md", words(700) + "| " + words(9), nil},
-		"all pages together":  {"docs/a.md", words(maxPageWords + 1), []string{"docs: 64701 words on all pages together, the maximum is 64700"}},
+		"all pages together":  {"docs/a.md", words(maxPageWords + 1), []string{"docs: 65901 words on all pages together, the maximum is 65900"}},
 		"the changelog":       {"CHANGELOG.md", words(maxPageWords + 1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
