@@ -31,17 +31,18 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// routeChange gives a field of a route's first rule the nth value.
+// routeChange gives a field of a route's first rule the nth value. name is the name of the route.
 type routeChange struct {
 	field  string
-	change func(rule *gatewayv1.HTTPRouteRule, n int)
+	change func(rule *gatewayv1.HTTPRouteRule, name string, n int)
 }
 
 var routeChanges = []routeChange{
-	{"backend", func(rule *gatewayv1.HTTPRouteRule, n int) {
-		rule.BackendRefs[0].Name = gatewayv1.ObjectName(routeName(n % 2))
+	{"backend", func(rule *gatewayv1.HTTPRouteRule, name string, n int) {
+		// Every other time, no route refers to the Service with the route's name.
+		rule.BackendRefs[0].Name = gatewayv1.ObjectName([]string{routeName(0), name}[n%2])
 	}},
-	{"match", func(rule *gatewayv1.HTTPRouteRule, n int) {
+	{"match", func(rule *gatewayv1.HTTPRouteRule, _ string, n int) {
 		rule.Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
 			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To(fmt.Sprintf("/%d", n)),
 		}}}
@@ -51,7 +52,7 @@ var routeChanges = []routeChange{
 func benchmarkChange(b *testing.B, plane v1alpha1.DataPlane, routes int, c routeChange) {
 	h := newLargeHarness(b, plane, routes)
 	b.ReportAllocs()
-	h.reconcileChanges(b, "infra", routeName(routes/2), func(route *gatewayv1.HTTPRoute, n int) { c.change(&route.Spec.Rules[0], n) })
+	h.reconcileChanges(b, "infra", routeName(routes/2), func(route *gatewayv1.HTTPRoute, n int) { c.change(&route.Spec.Rules[0], route.Name, n) })
 	h.wantProgrammed(metav1.ConditionTrue, "Programmed", "")
 }
 
