@@ -2,6 +2,7 @@ package status
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -27,12 +28,16 @@ func (l *Last) Changed(changed map[gateway.Owner]bool) {
 	}
 }
 
-// replace replaces the report, and returns what it is compared with. l may be nil.
-func (l *Last) replace(report gateway.Report) comparison {
+// replace replaces the report, and returns what it is compared with. failing are the objects
+// whose statuses could not be written; the comparison takes over the map. l may be nil.
+func (l *Last) replace(report gateway.Report, failing map[objectName]bool) comparison {
 	if l == nil {
 		return comparison{}
 	}
-	c := comparison{last: l.report, changed: l.changed}
+	c := comparison{last: l.report, attention: failing}
+	for owner := range l.changed {
+		c.attention[objectName{owner.Kind, owner.NamespacedName}] = true
+	}
 	if c.last != nil && !maps.Equal(c.last.Owners, report.Owners) {
 		c.last = nil
 	}
@@ -42,26 +47,36 @@ func (l *Last) replace(report gateway.Report) comparison {
 
 // comparison compares a report with the last one.
 type comparison struct {
-	last    *gateway.Report // nil if every object is read
-	changed map[gateway.Owner]bool
-	// failing are the objects whose statuses could not be written.
-	failing map[objectName]bool
+	last *gateway.Report // nil if every object is read
+	// attention has the objects that have changed, or whose statuses could not be written.
+	attention map[objectName]bool
+}
+
+// needsAttention returns a function that reports whether attention has the object. A few names
+// are compared faster than they are looked up.
+func (c comparison) needsAttention() func(objectName) bool {
+	const few = 4
+	if len(c.attention) > few {
+		return func(name objectName) bool { return c.attention[name] }
+	}
+	names := slices.Collect(maps.Keys(c.attention))
+	return func(name objectName) bool { return slices.Contains(names, name) }
 }
 
 // differing returns the entries of the report that differ from the entry for the same object
-// in the last report, or whose object has changed or could not be written. Reports have their entries in the same order,
-// apart from new and removed ones.
+// in the last report, or whose object needs attention. Reports have their entries in the same
+// order, apart from new and removed ones.
 func differing[T any](c comparison, entries []T, of func(*gateway.Report) []T, object func(T) objectName, isSame func(a, b T) bool) []T {
 	if c.last == nil {
 		return entries
 	}
 	var found []T
-	last := of(c.last)
+	last, needsAttention := of(c.last), c.needsAttention()
 	positions := positions[T]{entries: last, object: object}
 	for _, entry := range entries {
 		name := object(entry)
 		i := positions.find(name)
-		if i < 0 || !isSame(last[i], entry) || c.failing[name] || c.changed[gateway.Owner{Kind: name.kind, NamespacedName: name.NamespacedName}] {
+		if i < 0 || !isSame(last[i], entry) || needsAttention(name) {
 			found = append(found, entry)
 		}
 	}

@@ -67,8 +67,7 @@ type Writer struct {
 // last is the owner's last report, and Write replaces it. It compares every status if last is
 // nil.
 func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report, last *Last) error {
-	c := last.replace(report)
-	c.failing = w.failed.objects(owner)
+	c := last.replace(report, w.failed.objects(owner))
 	attached, onGateway := w.attachedWrites(report, c), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
 	w.failed.replace(w, owner, slices.Concat(attached, onGateway))
 	first := w.attemptAll(ctx, owner, attached)
