@@ -42,6 +42,8 @@ type memory struct {
 	loaded    state.Previous
 	decisions *decision.Memory
 	statuses  status.Last
+	// routes are the states of the routes in the last report, for metrics.
+	routes routeStates
 
 	// [memories.mu] guards the other fields. isUsed reports whether a reconcile uses
 	// the memory, and publication is the last publication for the Gateway's Envoys, or

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
@@ -31,6 +30,9 @@ type reconcileSummary struct {
 	managed *tunnelMemory
 	// report contains the statuses that the reconcile reports; nil if it reports none.
 	report *gateway.Report
+	// routes are the states of the routes in the last report, and then in this one; nil without a
+	// report.
+	routes *routeStates
 	// outcome is the outcome that the report contains.
 	outcome gateway.Outcome
 	// usage describes how close the Gateway is to the limits in its GatewayClass; nil
@@ -181,7 +183,7 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 	g := metrics.Gateway{
 		Programmed: conditions.TypeProgrammed.IsTrue(s.report.Gateway.Conditions), Paused: s.paused,
 		PausedSince: s.pausedSince(), Throttled: s.outcome.Push.State == gateway.PushDelayed, DataPlaneChangeStart: s.dataPlaneChangeStart(),
-		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: map[metrics.RouteState]int{},
+		Listeners: map[metrics.ListenerState]int{}, ListenerSets: map[metrics.ListenerSetState]int{}, Routes: s.routes.update(s.report.Routes),
 	}
 	if s.managed != nil && s.managed.memory.Remote.Configuration.Known {
 		n := len(s.managed.memory.Remote.Configuration.Configuration.Ingress)
@@ -194,11 +196,6 @@ func gatewayMetrics(s *reconcileSummary) metrics.Gateway {
 		g.ListenerSets[listenerSetState(set.Status.Conditions)]++
 		for _, listener := range set.Status.Listeners {
 			g.Listeners[listenerState(listener.Conditions)]++
-		}
-	}
-	for _, route := range s.report.Routes {
-		if len(route.Parents) > 0 {
-			g.Routes[routeState(route.Parents)]++
 		}
 	}
 	if s.usage != nil {
@@ -246,26 +243,6 @@ func listenerSetState(list []metav1.Condition) metrics.ListenerSetState {
 		return metrics.ListenerSetPending
 	default:
 		return metrics.ListenerSetRejected
-	}
-}
-
-// routeState returns the route's worst state on any parent.
-func routeState(parents []gatewayv1.RouteParentStatus) metrics.RouteState {
-	unresolved, partial := false, false
-	for _, parent := range parents {
-		if !conditions.TypeAccepted.IsTrue(parent.Conditions) {
-			return metrics.RouteRejected
-		}
-		unresolved = unresolved || !conditions.TypeResolvedRefs.IsTrue(parent.Conditions)
-		partial = partial || conditions.TypePartiallyInvalid.IsTrue(parent.Conditions)
-	}
-	switch {
-	case unresolved:
-		return metrics.RouteUnresolved
-	case partial:
-		return metrics.RoutePartiallyInvalid
-	default:
-		return metrics.RouteAccepted
 	}
 }
 

@@ -175,7 +175,7 @@ func (p *process) reconcileManaged(ctx context.Context, key state.Key, loaded *s
 	summary.requiresAction = outcome.RequiresAction() || d.AccountProblem() != ""
 	summary.outcome = r.outcome(ctx, shared, *outcome, object)
 	report := plane.Result.Report(summary.outcome)
-	summary.report, summary.usage, summary.uncounted = &report, plane.Result.Usage, plane.Result.Uncounted
+	summary.report, summary.routes, summary.usage, summary.uncounted = &report, &r.memory.routes, plane.Result.Usage, plane.Result.Uncounted
 	// Record the metrics before the statuses, which can take long.
 	p.observer.record(key, summary, err)
 	p.writeStatuses(ctx, key, func(ctx context.Context) error { return p.writer.Write(ctx, key, report, &r.memory.statuses) })
