@@ -69,7 +69,9 @@ var sameParts = []func(a, b *Snapshot) bool{
 	},
 	func(a, b *Snapshot) bool { return slices.EqualFunc(a.Grants, b.Grants, isSame) },
 	func(a, b *Snapshot) bool { return haveSameCertificates(a, b) && maps.Equal(a.CABundles, b.CABundles) },
-	func(a, b *Snapshot) bool { return maps.EqualFunc(a.Namespaces, b.Namespaces, haveSameLabels) },
+	func(a, b *Snapshot) bool {
+		return isSameMap(a.Namespaces, b.Namespaces) || maps.EqualFunc(a.Namespaces, b.Namespaces, haveSameLabels)
+	},
 	func(a, b *Snapshot) bool {
 		return a.NoServiceImports == b.NoServiceImports && maps.Equal(a.Reserved, b.Reserved)
 	},
@@ -83,6 +85,11 @@ var sameParts = []func(a, b *Snapshot) bool{
 		return a.OlderGateways == b.OlderGateways && a.OrphanedTunnels == b.OrphanedTunnels && maps.Equal(a.Orphans, b.Orphans)
 	},
 	func(a, b *Snapshot) bool { return a.Conflicts == nil && b.Conflicts == nil },
+}
+
+// isSameMap reports whether both are the same map in memory. Nothing changes the map of a Snapshot.
+func isSameMap[K comparable, V any](a, b map[K]V) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
 
 // isSame reports whether both are the same version of an object, or nil.
@@ -169,6 +176,9 @@ func nameOf(o metav1.Object) types.NamespacedName {
 
 // addChanged adds the keys whose values differ.
 func addChanged[V any](changed map[types.NamespacedName]bool, before, after map[types.NamespacedName]V, same func(a, b V) bool) {
+	if isSameMap(before, after) {
+		return
+	}
 	kept := 0
 	for name, value := range after {
 		old, existed := before[name]
