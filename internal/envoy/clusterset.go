@@ -40,8 +40,7 @@ func (r *renderer) addClusters(resources, last *Resources) {
 	}
 	before := last.clusterSet
 	uses := r.uses(maps.Clone(before.uses))
-	isKnown := func(name string) bool { return before.uses[name] > 0 }
-	if len(uses) == len(before.uses) && !slices.ContainsFunc(slices.Collect(maps.Keys(uses)), func(name string) bool { return !isKnown(name) }) {
+	if len(uses) == len(before.uses) && !r.addsClusters(before) {
 		set := *before
 		set.uses = uses
 		resources.clusterSet = &set
@@ -51,6 +50,13 @@ func (r *renderer) addClusters(resources, last *Resources) {
 	resources.clusterSet = newClusterSet(uses, r.clusters, before)
 	resources.listClusters()
 	resources.addCollector(last)
+}
+
+// addsClusters reports whether an added host uses a cluster that the set does not contain.
+func (r *renderer) addsClusters(before *clusterSet) bool {
+	return slices.ContainsFunc(r.added, func(h *renderedHost) bool {
+		return slices.ContainsFunc(h.clusters, func(name string) bool { return before.uses[name] == 0 })
+	})
 }
 
 // uses adds the clusters that hosts use to the counts before.
