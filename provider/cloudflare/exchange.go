@@ -107,13 +107,14 @@ func (x *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, notSent(req, err)
 	}
 	if err := x.budget.acquire(req.Context(), x.deadline); err != nil {
-		x.outage.end(time.Time{}, err)
+		x.outage.end(time.Time{}, false, err)
 		return nil, notSent(req, err)
 	}
 	sent := time.Now()
 	resp, err := x.transport.RoundTrip(req)
-	x.outage.end(sent, err)
-	x.maybeApplied = x.maybeApplied || err != nil || resp.StatusCode >= http.StatusInternalServerError
+	failed := err != nil || resp.StatusCode >= http.StatusInternalServerError
+	x.outage.end(sent, failed, err)
+	x.maybeApplied = x.maybeApplied || failed
 	if err != nil {
 		return nil, err
 	}
@@ -143,14 +144,14 @@ func (x *exchange) checkRetry(ctx context.Context, resp *http.Response, err erro
 	return time.Now().Add(x.backoff).Before(x.deadline), nil
 }
 
-// mayRetry reports whether another attempt is safe, and whether the priority and the
-// budget allow it.
+// mayRetry reports whether another attempt is safe, and whether the priority, the budget and
+// the state of the API allow it.
 func (x *exchange) mayRetry(ctx context.Context, err error) bool {
 	if _, quota := quotaOf(ctx); !quota.waits {
 		return false
 	}
 	_, limited := errors.AsType[*provider.RateLimitedError](err)
-	return x.mode == idempotent && !limited && !errors.Is(err, errUnanswered)
+	return x.mode == idempotent && !limited && !errors.Is(err, errUnanswered) && x.outage.permitsRetries()
 }
 
 // defaultRetryAfter is the wait after a 429 response without a valid Retry-After header.

@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
+	"github.com/tunnel-gateway/tunnel-gateway/test/edge/simulator"
 )
 
 // While the API does not respond, the calls for many Gateways do not occupy all workers,
@@ -55,4 +57,40 @@ func TestCallsWithoutAnAnswerLeaveWorkersFree(t *testing.T) {
 			}
 		}
 	})
+}
+
+// With many Gateways, retries would use up the API request budget during an outage.
+func TestCallsAreNotRetriedDuringAnOutage(t *testing.T) {
+	for name, fault := range map[string]simulator.Fault{
+		"server errors": {Status: http.StatusServiceUnavailable}, "closed connections": {Drop: simulator.DropBeforeWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withEdge(t, func(t *testing.T, e *edge) {
+				attempts := func() int {
+					e.ResetRequests()
+					_, err := e.FindTunnel(t.Context(), name)
+					wantUnavailable(t, err, 0)
+					return e.Count("", "")
+				}
+				e.Inject(fault)
+				if got := attempts(); got < 2 {
+					t.Errorf("the first call made %d attempts, want retries", got)
+				}
+				for range maxFailed {
+					_ = attempts()
+					advance(time.Minute)
+				}
+				if got := attempts(); got != 1 {
+					t.Errorf("a later call made %d attempts, want 1", got)
+				}
+				e.ClearFaults()
+				e.newTunnel(t)
+				fault.Times = 1
+				e.Inject(fault)
+				if _, err := e.FindTunnel(t.Context(), "another"); !errors.Is(err, provider.ErrNotFound) {
+					t.Errorf("after the outage, a call is not retried: %v", err)
+				}
+			})
+		})
+	}
 }
