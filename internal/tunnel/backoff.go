@@ -55,6 +55,11 @@ func (b Backoff) rateLimited() bool {
 	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == conditions.ReasonRateLimited
 }
 
+// isOutage reports whether the last attempt failed because Cloudflare accepts no requests.
+func (b Backoff) isOutage() bool {
+	return b.Problem != nil && (b.Problem.Reason == conditions.ReasonCloudflareUnavailable || b.Problem.Reason == conditions.ReasonRateLimited)
+}
+
 // next returns the Backoff after another failure.
 func (b Backoff) next(uptime time.Duration, p *Problem, err error) Backoff {
 	requested, _ := provider.RetryAfter(err)

@@ -29,6 +29,9 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if r.Err != nil {
 		return m.afterFailure(track, s, r)
 	}
+	if track == TrackTunnel && m.RecordsRemainSince.IsSet() && m.Backoffs[track].isOutage() {
+		m.RecordsRemainSince = At(r.Uptime) // the records could not be released either
+	}
 	m.Backoffs[track] = Backoff{}
 	return m.afterSuccess(s, r)
 }

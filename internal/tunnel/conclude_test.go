@@ -347,6 +347,27 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 	})
 }
 
+// During an outage the records cannot be released either, so that the wait for them begins again.
+func TestConcludeDeletingATunnelAfterAnOutage(t *testing.T) {
+	waiting := func(f *Facts) { f.Memory.RecordsRemainSince = At(time.Minute) }
+	read := Step{Action: ListConnections, Priority: provider.PriorityDeletion}
+	after := func(since time.Duration) after {
+		return func(m *Memory) {
+			m.Backoffs[TrackTunnel], m.Remote.Connections = Backoff{}, RemoteConnections{Read: At(uptime)}
+			if m.RecordsRemainSince = (Instant{}); since > 0 {
+				m.RecordsRemainSince = At(since)
+			}
+		}
+	}
+	testConclude(t, []concludeRow{
+		{"after an outage", combine(waiting, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0)), read, Result{}, after(uptime)},
+		{"after the rate limit was reached", combine(waiting, failing(TrackTunnel, conditions.ReasonRateLimited, 0)), read, Result{}, after(uptime)},
+		{"after another failure", combine(waiting, failing(TrackTunnel, conditions.ReasonConnectorsConnected, 0)), read, Result{}, after(time.Minute)},
+		{"without a failure", waiting, read, Result{}, after(time.Minute)},
+		{"without records", failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0), read, Result{}, after(0)},
+	})
+}
+
 func TestConcludeDeletingATunnel(t *testing.T) {
 	deletionBegun := recording(deleting)
 	list := []provider.Connector{disconnected("a"), disconnected("b")}

@@ -7,7 +7,8 @@ import (
 )
 
 // recordsTimeout is how long a retiring Tunnel waits for its DNS records. Records that
-// remain lead to no tunnel, and are reported as orphans.
+// remain lead to no tunnel, and are reported as orphans. After an outage that has delayed the
+// deletion of the tunnel, it waits again.
 const recordsTimeout = 10 * time.Minute
 
 // releaseRecords waits until the DNS records that lead to the tunnel were moved to other
