@@ -106,11 +106,13 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 	done
 
 .PHONY: faults
-faults: control-plane ## Repeat all faults in a random order for DURATION (default 1h), and 2,000 random operations; SEED=<number> repeats an order
+faults: control-plane ## Repeat all faults in a random order for DURATION (default 1h), 2,000 random operations, and an hour-long outage with 500 Gateways; SEED=<number> repeats an order
 	@echo "==> repeating faults"
 	@go test ./test/faults -count 1 -timeout 0 -v -args -long=$(or $(DURATION),1h) $(if $(SEED),-seed=$(SEED))
 	@echo "==> comparing the controller with its plan after random operations"
 	@go test ./internal/controller -run '^TestRandomOperationsWithFaults$$' -count 1 -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
+	@echo "==> an hour without Cloudflare"
+	@go test ./internal/controller -run '^TestAnHourWithoutCloudflare$$' -count 1 -timeout 1h -v -args -outage.gateways=500
 
 .PHONY: conformance
 conformance: control-plane ## Run the Gateway API conformance suite; docs/conformance lists the flags for ARGS

@@ -94,9 +94,28 @@ func listerWatcher(ctx context.Context, t testing.TB, kube client.WithWatch, obj
 			if err != nil {
 				return nil, err
 			}
-			return buffered(events), nil
+			return buffered(asMetadata(events, object)), nil
 		},
 	}, listsFirst{})
+}
+
+// asMetadata returns a watch with the metadata of the objects if the informer is about metadata:
+// the simulated API server always sends the objects.
+func asMetadata(events apiwatch.Interface, object runtime.Object) apiwatch.Interface {
+	prototype, isMetadata := object.(*metav1.PartialObjectMetadata)
+	if !isMetadata {
+		return events
+	}
+	return apiwatch.Filter(events, func(e apiwatch.Event) (apiwatch.Event, bool) {
+		found, err := meta.Accessor(e.Object)
+		if err != nil {
+			return e, true
+		}
+		only := meta.AsPartialObjectMetadata(found)
+		only.SetGroupVersionKind(prototype.GroupVersionKind())
+		e.Object = only
+		return e, true
+	})
 }
 
 // buffered returns a watch that takes events at once: the simulated API server panics if one
@@ -134,7 +153,7 @@ func (h *harness) useCache() {
 	ctx := h.t.Context()
 	started := startCache(ctx, h.t, h.kube)
 	h.cached, h.changes, h.own = started, &state.Changes{}, newOwnWrites()
-	h.watched = workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[state.Key]())
+	h.watched = workqueue.NewTypedRateLimitingQueue(rateLimiter[state.Key]())
 	h.restart()
 	w := watches{reader: h.client(), controllerName: controllerName, namespace: controllerNamespace, changes: h.changes, own: h.own}
 	for _, row := range w.all(h.observer.pending.add) {

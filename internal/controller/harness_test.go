@@ -45,6 +45,8 @@ type harness struct {
 	*process
 	*apiServer
 	registry *prometheus.Registry
+	// adapt changes what the next process is built from. It is nil if nothing changes.
+	adapt func(*dependencies, *Options)
 	// openDNS opens the DNS API. It is nil unless a test manages zones.
 	openDNS    func(account, apiToken, dnsToken string) (provider.DNS, error)
 	cloud      *fakeprovider.Provider
@@ -155,6 +157,9 @@ func (h *harness) restart() {
 		PodIPs:  []netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("10.244.9.9")},
 		Metrics: metrics.New(h.registry), Tracer: noop.NewTracerProvider().Tracer(""),
 		OpenDNS: h.openDNS, OpenAccess: h.openAccess, SigningKeySecret: "dns-key",
+	}
+	if h.adapt != nil {
+		h.adapt(&d, &o)
 	}
 	h.process = newProcess(d, o)
 	key := newSigningKey(d, o)
