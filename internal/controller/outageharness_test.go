@@ -136,7 +136,7 @@ func (t handlerTransport) RoundTrip(r *http.Request) (response *http.Response, e
 	if received.Body == nil {
 		received.Body = http.NoBody
 	}
-	defer received.Body.Close() //nolint:errcheck // nothing remains to be read
+	defer received.Body.Close()
 	recorder := httptest.NewRecorder()
 	t.handler.ServeHTTP(recorder, received)
 	return recorder.Result(), nil

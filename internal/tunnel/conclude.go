@@ -29,9 +29,7 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if r.Err != nil {
 		return m.afterFailure(track, s, r)
 	}
-	if track == TrackTunnel && m.RecordsRemainSince.IsSet() && m.Backoffs[track].isOutage() {
-		m.RecordsRemainSince = At(r.Uptime) // the records could not be released either
-	}
+	m.waitAgainForRecords(track, r.Uptime)
 	m.Backoffs[track] = Backoff{}
 	return m.afterSuccess(s, r)
 }

@@ -11,6 +11,14 @@ import (
 // deletion of the tunnel, it waits again.
 const recordsTimeout = 10 * time.Minute
 
+// waitAgainForRecords begins the wait for records again if the last attempt failed because of an
+// outage, in which the records could not be released either.
+func (m *Memory) waitAgainForRecords(track Track, now time.Duration) {
+	if track == TrackTunnel && m.RecordsRemainSince.IsSet() && m.Backoffs[track].isOutage() {
+		m.RecordsRemainSince = At(now)
+	}
+}
+
 // releaseRecords waits until the DNS records that lead to the tunnel were moved to other
 // Gateways or deleted. Records that lead to a deleted tunnel would answer with an error page. A
 // deletion that has begun does not wait.
