@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,17 +15,18 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 )
 
-// manifestFiles reads manifests again only after the files have changed. Standard input is read
-// once.
+// manifestFiles reads manifests again only after the files have changed. Standard input and
+// other pipes are read once.
 type manifestFiles struct {
-	paths []string
-	stdin []byte
+	paths     []string
+	recursive bool
+	stdin     []byte
 
-	mu          sync.Mutex
-	fingerprint string
-	options     manifest.Options
-	set         *manifest.Set
-	err         error
+	mu      sync.Mutex
+	version string
+	options manifest.Options
+	set     *manifest.Set
+	err     error
 }
 
 // read returns what the files contain. The caller can modify the objects.
@@ -32,9 +34,9 @@ func (f *manifestFiles) read(o manifest.Options) (*manifest.Set, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o.Stdin = nil
-	if now := fingerprint(f.paths, o.Recursive); now != f.fingerprint || o != f.options || f.set == nil && f.err == nil {
-		f.fingerprint, f.options = now, o
-		o.Stdin = strings.NewReader(string(f.stdin))
+	if now := f.fingerprint(); now != f.version || o != f.options || f.set == nil && f.err == nil {
+		f.version, f.options = now, o
+		o.Stdin = bytes.NewReader(f.stdin)
 		f.set, f.err = manifest.Read(f.paths, o)
 	}
 	if f.err != nil {
@@ -43,12 +45,8 @@ func (f *manifestFiles) read(o manifest.Options) (*manifest.Set, error) {
 	return copySet(f.set), nil
 }
 
-// changed reports whether the files differ from what was read last.
-func (f *manifestFiles) changed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return fingerprint(f.paths, f.options.Recursive) != f.fingerprint
-}
+// changed reports whether the files differ from those with the fingerprint.
+func (f *manifestFiles) changed(since string) bool { return f.fingerprint() != since }
 
 // copySet returns a copy whose objects can be modified.
 func copySet(set *manifest.Set) *manifest.Set {
@@ -64,26 +62,32 @@ func copySet(set *manifest.Set) *manifest.Set {
 	return &copied
 }
 
-// fingerprint identifies the versions of the files by their sizes and times.
-func fingerprint(paths []string, recursive bool) string {
+// fingerprint identifies the versions of the files by their modes, sizes and times. It is
+// constant if one of them is a pipe, such as `<(helm template …)`, which cannot be read again.
+func (f *manifestFiles) fingerprint() string {
 	var b strings.Builder
-	for _, root := range paths {
+	for _, root := range f.paths {
+		if info, err := os.Stat(root); err == nil && !info.IsDir() && !info.Mode().IsRegular() {
+			return "pipe"
+		}
 		_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-			switch {
-			case err != nil:
-				fmt.Fprintf(&b, "%s %v\n", path, err)
-				return nil
-			case entry.IsDir() && path != root && !recursive:
+			if err == nil && entry.IsDir() && path != root && !f.recursive {
 				return filepath.SkipDir
 			}
-			info, err := os.Stat(path) // follows links, such as those of a mounted ConfigMap
-			if err != nil {
-				fmt.Fprintf(&b, "%s %v\n", path, err)
-				return nil
-			}
-			fmt.Fprintf(&b, "%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+			writeVersion(&b, path)
 			return nil
 		})
 	}
 	return b.String()
+}
+
+// writeVersion writes what identifies a file's version. It follows links, such as those of a
+// mounted ConfigMap.
+func writeVersion(b *strings.Builder, path string) {
+	info, err := os.Stat(path)
+	if err != nil {
+		fmt.Fprintf(b, "%s %v\n", path, err)
+		return
+	}
+	fmt.Fprintf(b, "%s %s %d %d\n", path, info.Mode(), info.Size(), info.ModTime().UnixNano())
 }

@@ -111,7 +111,7 @@ func (o *uiOptions) newFeed(cmd *cobra.Command) (*uiFeed, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &uiFeed{Feed: web.NewFeed(), reader: reader, files: &manifestFiles{paths: o.paths}, diff: &o.diff}
+	f := &uiFeed{Feed: web.NewFeed(), reader: reader, files: &manifestFiles{paths: o.paths, recursive: o.recursive}, diff: &o.diff}
 	if slices.Contains(o.paths, "-") {
 		if f.files.stdin, err = readAll(cmd.Context(), cmd.InOrStdin()); err != nil {
 			return nil, fmt.Errorf("read the manifests from standard input: %w", err)
@@ -145,7 +145,7 @@ func readAll(ctx context.Context, r io.Reader) (text []byte, err error) {
 func (o *uiOptions) serve(cmd *cobra.Command, listener net.Listener, feed *uiFeed) error {
 	group, ctx := errgroup.WithContext(cmd.Context())
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	page := web.NewServer(web.Options{Feed: feed.Feed, Hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, Input: o.describeInput()})
+	page := web.NewServer(web.Options{Feed: feed.Feed, Hosts: hostsOf(port), Input: o.describeInput()})
 	printLink := func() { fmt.Fprintf(cmd.OutOrStdout(), "http://127.0.0.1:%s%s\n", port, page.NewLink()) }
 	printLink()
 	if input := o.keyboard(cmd); input != nil {
@@ -162,6 +162,15 @@ func (o *uiOptions) serve(cmd *cobra.Command, listener net.Listener, feed *uiFee
 		return err
 	}
 	return nil
+}
+
+// hostsOf returns the values of the header Host for the port. Browsers leave out HTTP's own port.
+func hostsOf(port string) []string {
+	hosts := []string{"127.0.0.1:" + port, "localhost:" + port}
+	if port == "80" {
+		hosts = append(hosts, "127.0.0.1", "localhost")
+	}
+	return hosts
 }
 
 // describeInput names what the page shows.

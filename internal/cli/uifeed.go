@@ -22,7 +22,7 @@ const (
 	// pollFiles is how often the page looks for changes of the manifests.
 	pollFiles = time.Second
 	// maxAge is how old a plan becomes without changes: certificates expire.
-	maxAge = time.Minute
+	maxAge = 5 * time.Minute
 	// retryFailed is how long the page waits until it reads again after an error.
 	retryFailed = 3 * time.Second
 )
@@ -36,6 +36,8 @@ type uiFeed struct {
 	// mirror is nil without a cluster.
 	mirror *mirror.Mirror
 	known  state.Inspections
+	// shown identifies the files that the newest plan was made from, or failed for.
+	shown string
 }
 
 // follow publishes a plan after each change until ctx ends. The first plan must have been
@@ -75,7 +77,7 @@ func (f *uiFeed) awaitChange(ctx context.Context, limit time.Duration) bool {
 		case <-cluster:
 			waiting = false
 		case <-files.C:
-			waiting = !f.files.changed()
+			waiting = !f.files.changed(f.shown)
 		}
 	}
 	sleep(ctx, settle)
@@ -88,17 +90,33 @@ func (f *uiFeed) awaitChange(ctx context.Context, limit time.Duration) bool {
 
 // update publishes a plan, unless the API server cannot be reached.
 func (f *uiFeed) update(ctx context.Context) error {
-	if f.mirror != nil {
-		if err := f.mirror.Lost(); err != nil {
-			return fmt.Errorf("no connection to the API server: %w", err)
-		}
+	if f.mirror == nil {
+		return f.publish(ctx, progress.New(io.Discard))
 	}
-	return f.publish(ctx, progress.New(io.Discard))
+	connected, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go f.cancelIfLost(connected, cancel)
+	err := f.publish(connected, progress.New(io.Discard))
+	if lost := f.mirror.Lost(); lost != nil {
+		return fmt.Errorf("no connection to the API server: %w", lost)
+	}
+	return err
+}
+
+// cancelIfLost calls cancel when the API server cannot be reached, until ctx ends.
+func (f *uiFeed) cancelIfLost(ctx context.Context, cancel context.CancelFunc) {
+	for ctx.Err() == nil {
+		if f.mirror.Lost() != nil {
+			cancel()
+		}
+		sleep(ctx, time.Second)
+	}
 }
 
 // publish reads the cluster and the manifests, and publishes a plan for them.
 func (f *uiFeed) publish(ctx context.Context, line *progress.Line) error {
 	now := time.Now()
+	f.shown = f.files.fingerprint()
 	source, err := f.read(ctx, line)
 	if err != nil {
 		return err
@@ -122,7 +140,7 @@ func (f *uiFeed) publish(ctx context.Context, line *progress.Line) error {
 
 func (f *uiFeed) read(ctx context.Context, line *progress.Line) (*state.Source, error) {
 	source, err := f.reader.read(ctx, line)
-	if err == nil {
+	if err == nil && source.Live {
 		source.Certificates.Know(&f.known)
 	}
 	return source, err

@@ -1,7 +1,10 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,25 +22,75 @@ const (
 	// maxRefused is how long a Mirror remembers that the user may not list objects, or that
 	// the cluster does not have their kind.
 	maxRefused = 30 * time.Second
+	// maxOutdated is how long lists of a kind may fail until the connection counts as lost.
+	maxOutdated = 30 * time.Second
 )
 
 // beat checks the connection and refreshes what is not watched, until ctx ends.
 func (m *Mirror) beat(ctx context.Context) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
+	var lastRefused time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		switch wasLost := m.setLost(m.ping(ctx)); {
+		switch wasLost := m.setLost(cmp.Or(m.ping(ctx), m.outdated())); {
 		case m.Lost() != nil:
 		case wasLost: // the watches may wait for long until they connect again
 			m.reset()
 		default:
-			m.retryRefused(time.Now().Add(-maxRefused))
+			m.endUnused()
 			m.repeatGets(ctx)
+			if time.Since(lastRefused) > maxRefused {
+				m.retryRefused(ctx)
+				lastRefused = time.Now()
+			}
+		}
+	}
+}
+
+// outdated returns why some objects are not current; nil if all are.
+func (m *Mirror) outdated() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s, f := range m.followers {
+		if err := f.outdated(time.Now().Add(-maxOutdated)); err != nil {
+			return fmt.Errorf("list the objects of kind %s: %w", strings.TrimSuffix(s.kind.Kind, "List"), err)
+		}
+	}
+	return nil
+}
+
+// endUnused ends the watches whose objects were not listed for long, such as those of the
+// EndpointSlices that one explanation needed.
+func (m *Mirror) endUnused() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for s, f := range m.followers {
+		if time.Since(f.used) > maxUnused {
+			f.stop()
+			delete(m.followers, s)
+		}
+	}
+}
+
+// retryRefused forgets the refusals of lists that are permitted now, or whose kind exists now.
+func (m *Mirror) retryRefused(ctx context.Context) {
+	m.mu.Lock()
+	refused := map[selection]*follower{}
+	for s, f := range m.followers {
+		if f.isRefused() {
+			refused[s] = f
+		}
+	}
+	m.mu.Unlock()
+	for s, f := range refused {
+		if !f.isStillRefused(ctx) {
+			m.forget(s, f)
+			m.notify()
 		}
 	}
 }

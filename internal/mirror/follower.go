@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -30,13 +31,17 @@ type follower struct {
 	// ended is called when the objects can no longer be listed.
 	ended func()
 	stop  context.CancelFunc
+	used  time.Time // when its objects were last listed; the Mirror's mu protects it
 
 	ready chan struct{} // closed after the first list
 	once  sync.Once
-	// err is the error of the first list, and failed its time. They are set before ready is
-	// closed.
-	err    error
-	failed time.Time
+	// err is the error of the first list. It is set before ready is closed.
+	err error
+
+	mu sync.Mutex
+	// failure is the error of the last list after the first one; nil if it succeeded.
+	failure      error
+	failingSince time.Time
 }
 
 // relist is how long a follower waits until it lists again after an error. A user who may list
@@ -46,7 +51,7 @@ var relist = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.2, Steps: 
 func newFollower(live client.WithWatch, list client.ObjectList, namespace string) *follower {
 	empty := list.DeepCopyObject().(client.ObjectList)
 	return &follower{
-		Store: cache.NewStore(cache.MetaNamespaceKeyFunc), live: live, empty: empty, namespace: namespace, ready: make(chan struct{}),
+		Store: cache.NewStore(cache.MetaNamespaceKeyFunc), live: live, empty: empty, namespace: namespace, used: time.Now(), ready: make(chan struct{}),
 	}
 }
 
@@ -73,12 +78,36 @@ func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Obje
 	err := f.live.List(ctx, list, f.options(o))
 	switch {
 	case err == nil || ctx.Err() != nil:
+	case o.Continue != "" && apierrors.IsResourceExpired(err): // the Reflector lists everything at once
 	case f.finish(err):
 		f.stop()
 	case isRefusal(err):
 		f.ended()
+	default:
+		f.fail(err)
 	}
 	return list, err
+}
+
+// fail records the error of a list after the first one.
+func (f *follower) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure == nil {
+		f.failingSince = time.Now()
+	}
+	f.failure = err
+}
+
+// outdated returns why the objects have not been listed since a point in time although they
+// should have been; nil if they are current.
+func (f *follower) outdated(since time.Time) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure == nil || f.failingSince.After(since) {
+		return nil
+	}
+	return f.failure
 }
 
 func (f *follower) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -96,20 +125,28 @@ func (f *follower) options(o metav1.ListOptions) *client.ListOptions {
 // finish ends the first list, and reports whether it was still running.
 func (f *follower) finish(err error) (first bool) {
 	f.once.Do(func() {
-		f.err, f.failed, first = err, time.Now(), true
+		f.err, first = err, true
 		close(f.ready)
 	})
 	return first
 }
 
-// refusedBefore reports whether the first list has failed before a point in time.
-func (f *follower) refusedBefore(t time.Time) bool {
+// isRefused reports whether the first list has failed.
+func (f *follower) isRefused() bool {
 	select {
 	case <-f.ready:
-		return f.err != nil && f.failed.Before(t)
+		return f.err != nil
 	default:
 		return false
 	}
+}
+
+// isStillRefused makes the first list again.
+func (f *follower) isStillRefused(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := f.live.List(ctx, f.newList(), &client.ListOptions{Namespace: f.namespace, Limit: 1})
+	return err != nil
 }
 
 // objects returns the objects in the order of the API server.
@@ -144,11 +181,30 @@ func (f *follower) Replace(all []any, version string) error {
 			return err
 		}
 	}
+	same := f.hasSameVersions(all)
 	err := f.Store.Replace(all, version)
-	if !f.finish(nil) {
+	f.mu.Lock()
+	f.failure = nil
+	f.mu.Unlock()
+	if !f.finish(nil) && !same {
 		f.notify()
 	}
 	return err
+}
+
+// hasSameVersions reports whether the store has exactly these versions of objects.
+func (f *follower) hasSameVersions(all []any) bool {
+	if len(all) != len(f.ListKeys()) {
+		return false
+	}
+	return !slices.ContainsFunc(all, func(o any) bool {
+		known, exists, err := f.Store.Get(o)
+		if err != nil || !exists {
+			return true
+		}
+		a, b := known.(client.Object), o.(client.Object)
+		return a.GetUID() != b.GetUID() || a.GetResourceVersion() != b.GetResourceVersion()
+	})
 }
 
 // Add implements cache.ReflectorStore.

@@ -16,7 +16,7 @@ const (
 	maxRepeated = 30
 	// maxUnused is how long an object is remembered after the last Get. An object that the user
 	// may not get is not read again before that time, because there can be thousands.
-	maxUnused = 10 * time.Minute
+	maxUnused = 30 * time.Minute
 )
 
 // remembered is the result of a Get: an object, or a refusal.
@@ -73,15 +73,22 @@ func (m *Mirror) repeatGets(ctx context.Context) {
 	for s, example := range m.toRepeat() {
 		now := reflect.New(reflect.TypeOf(example).Elem()).Interface().(client.Object)
 		now.GetObjectKind().SetGroupVersionKind(s.kind)
-		err := m.live.Get(ctx, s.NamespacedName, now)
+		err := m.getNow(ctx, s.NamespacedName, now)
 		if err != nil && !isRefusal(err) {
-			return
+			break // until the next beat
 		}
 		changed = m.compare(s, now, err) || changed
 	}
 	if changed {
 		m.notify()
 	}
+}
+
+// getNow makes a request, which cannot delay the check of the connection for long.
+func (m *Mirror) getNow(ctx context.Context, name client.ObjectKey, object client.Object) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return m.live.Get(ctx, name, object)
 }
 
 // compare forgets a remembered object that has changed.

@@ -117,6 +117,7 @@ func (m *Mirror) follower(s selection, list client.ObjectList) *follower {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if f := m.followers[s]; f != nil {
+		f.used = time.Now()
 		return f
 	}
 	f := newFollower(m.live, list, s.Namespace)
@@ -167,20 +168,4 @@ func (m *Mirror) reset() {
 	m.followers, m.gets = map[selection]*follower{}, map[selection]*remembered{}
 	m.mu.Unlock()
 	m.notify()
-}
-
-// retryRefused forgets the lists that failed before a point in time.
-func (m *Mirror) retryRefused(before time.Time) {
-	m.mu.Lock()
-	found := false
-	for s, f := range m.followers {
-		if f.refusedBefore(before) {
-			delete(m.followers, s)
-			found = true
-		}
-	}
-	m.mu.Unlock()
-	if found {
-		m.notify()
-	}
 }

@@ -3,6 +3,9 @@ package mirror
 import (
 	"context"
 	"errors"
+	"os"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,10 +16,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
+
+// TestMain removes the handlers of errors in client-go. One of them compares the times of errors
+// in all tests, whose virtual times differ by years, and sleeps for that long.
+func TestMain(m *testing.M) {
+	utilruntime.ErrorHandlers = nil
+	os.Exit(m.Run())
+}
 
 // server counts the requests to a fake API server, and answers them with fail instead if fail
 // returns an error. verb is list, watch or get.
@@ -24,6 +36,24 @@ type server struct {
 	client.WithWatch
 	requests map[string]*atomic.Int64
 	fail     atomic.Pointer[func(verb string, o any) error]
+
+	mu      sync.Mutex
+	watches []watch.Interface
+}
+
+// breakLists ends the watch, and fails lists and watches from now on.
+func (s *server) breakLists() {
+	s.respond(func(verb string, _ any) error {
+		if verb != "get" {
+			return apierrors.NewInternalError(errors.New("conversion failed"))
+		}
+		return nil
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.watches {
+		w.Stop()
+	}
 }
 
 func newServer(objects ...client.Object) *server {
@@ -35,6 +65,16 @@ func newServer(objects ...client.Object) *server {
 				return err
 			}
 			return c.List(ctx, list, opts...)
+		},
+		Watch: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+			if err := s.count("watch", list); err != nil {
+				return nil, err
+			}
+			w, err := c.Watch(ctx, list, opts...)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.watches = append(s.watches, w)
+			return w, err
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := s.count("get", o); err != nil {
@@ -200,6 +240,62 @@ func TestALostConnection(t *testing.T) {
 		lists := s.requests["list"].Load()
 		expect(t, "the Services", services(t, m, ""), []string{"a/a"})
 		expect(t, "lists after the connection is back", s.requests["list"].Load()-lists, 1)
+	})
+}
+
+func TestAKindThatCannotBeListedAnyLongerIsReported(t *testing.T) {
+	s := newServer(service("a", "a"))
+	run(t, s, func(t *testing.T, m *Mirror) {
+		services(t, m, "")
+		synctest.Wait()
+		s.breakLists()
+		<-time.After(3 * time.Minute)
+		if err := m.Lost(); err == nil || !strings.Contains(err.Error(), "list the objects of kind Service: ") {
+			t.Fatalf("Lost returns %v", err)
+		}
+		if err := s.Create(t.Context(), service("a", "new")); err != nil {
+			t.Fatal(err)
+		}
+		s.respond(func(string, any) error { return nil })
+		<-time.After(time.Minute)
+		if err := m.Lost(); err != nil {
+			t.Errorf("Lost returns %v", err)
+		}
+		expect(t, "the Services", services(t, m, ""), []string{"a/a", "a/new"})
+	})
+}
+
+func TestListsWithoutAChangeAreNoChange(t *testing.T) {
+	s := newServer(service("a", "a"))
+	s.respond(func(verb string, _ any) error {
+		if verb == "watch" {
+			return forbidden()
+		}
+		return nil
+	})
+	run(t, s, func(t *testing.T, m *Mirror) {
+		services(t, m, "")
+		expectChange(t, m, false)
+		if lists := s.requests["list"].Load(); lists < 3 {
+			t.Errorf("%d lists in a minute by a user who may not watch", lists)
+		}
+		if err := s.Create(t.Context(), service("a", "new")); err != nil {
+			t.Fatal(err)
+		}
+		expectChange(t, m, true)
+	})
+}
+
+func TestUnusedWatchesEnd(t *testing.T) {
+	s := newServer(service("a", "a"))
+	run(t, s, func(t *testing.T, m *Mirror) {
+		services(t, m, "a")
+		<-time.After(maxUnused + time.Minute)
+		if err := s.Create(t.Context(), service("a", "new")); err != nil {
+			t.Fatal(err)
+		}
+		expectChange(t, m, false)
+		expect(t, "the Services", services(t, m, "a"), []string{"a/a", "a/new"})
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 // origin is what a plan was built from. Several requests can use it at a time.
 type origin struct {
+	// source is separate from the one that the plan refers to, because requests read from it.
 	source  *state.Source
 	options Options
 	now     time.Time
@@ -50,6 +51,9 @@ func (p *Plan) AssumingApplications(ctx context.Context) (*Plan, error) {
 		return built, nil
 	}
 	built, err, _ := p.origin.building.Do("", func() (any, error) {
+		if built := p.origin.assumed.Load(); built != nil {
+			return built, nil
+		}
 		o := p.origin.options
 		o.Applications = assumed
 		built, err := Build(context.WithoutCancel(ctx), p.origin.source, o, p.origin.now) // others wait for it too
@@ -77,9 +81,9 @@ func (p *Plan) ForRequest(ctx context.Context, request routing.Request) (*Plan, 
 		return nil, err
 	}
 	part := *assumed
-	p.origin.reading.Lock()
-	defer p.origin.reading.Unlock()
-	return &part, part.ReadEndpoints(ctx, p.origin.source, request)
+	assumed.origin.reading.Lock()
+	defer assumed.origin.reading.Unlock()
+	return &part, part.ReadEndpoints(ctx, assumed.origin.source, request)
 }
 
 // assumedTag stands for the AUD tags of applications that were not read.

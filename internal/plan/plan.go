@@ -207,7 +207,7 @@ func Build(ctx context.Context, source *state.Source, o Options, now time.Time) 
 		return nil, err
 	}
 	plan := &Plan{Gateways: []Gateway{}, unserved: map[types.NamespacedName]string{}, tunnels: tunnels, WhatIf: newWhatIf(o), dataPlanes: o.DataPlanes, undecided: undecided}
-	plan.origin = &origin{source: source, options: o, now: now}
+	plan.origin = &origin{source: source.Separate(), options: o, now: now}
 	if err := plan.findMistakes(ctx, source, o.ControllerName); err != nil {
 		return nil, err
 	}

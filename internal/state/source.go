@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -77,8 +78,29 @@ func (s *Source) WithoutManifests() (*Source, error) {
 	}
 	unchanged.ExperimentalRoutes = s.ExperimentalRoutes
 	unchanged.readPoliciesOf(s.readsPolicies)
-	unchanged.Gaps, unchanged.User, unchanged.Namespaces, unchanged.controllerNamespace = s.Gaps, s.User, s.Namespaces, s.controllerNamespace
+	unchanged.Gaps, unchanged.User, unchanged.Namespaces, unchanged.controllerNamespace = slices.Clone(s.Gaps), s.User, s.Namespaces, s.controllerNamespace
+	if s.Reader.(*liveReader).denied != nil {
+		unchanged.Reader.(*liveReader).denied = unchanged.denyLater
+	}
 	return unchanged, nil
+}
+
+// Separate returns a Source of the same objects. Reads on demand from one of them do not change
+// the other one.
+func (s *Source) Separate() *Source {
+	separate := *s
+	separate.Gaps = slices.Clone(s.Gaps)
+	reader, ok := s.Reader.(*liveReader)
+	if !ok {
+		return &separate
+	}
+	own := *reader
+	own.endpointSlices = map[string]map[indexed][]discoveryv1.EndpointSlice{}
+	if own.denied != nil {
+		own.denied = separate.denyLater
+	}
+	separate.Reader = &own
+	return &separate
 }
 
 func newSource(r client.Reader, objects []client.Object, set *manifest.Set) *Source {
