@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -107,28 +106,6 @@ func (p *publication) hasEndpoints(resources *envoy.Resources, r *run) bool {
 		slices.Equal(p.resources.Endpoints, resources.Endpoints)
 }
 
-// outdated returns the clusters whose endpoints the publication does not have: new or different
-// ones, and those of a Service with other EndpointSlices than in the last publication. Without
-// that knowledge, it returns all.
-func (p *publication) outdated(resources *envoy.Resources, r *run) []envoy.EndpointsOf {
-	if p.resources == nil || r.endpoints == 0 || p.endpoints == 0 || !maps.Equal(p.reserved, r.snapshot.Reserved) {
-		return resources.Endpoints
-	}
-	sources := map[envoy.EndpointSource]bool{}
-	for _, cluster := range resources.Endpoints {
-		known, endpointSlices := p.assigned[cluster.Cluster], r.snapshot.EndpointSlices[cluster.Service]
-		if known.endpoints == nil || cluster.Import || !slices.Equal(p.slices[cluster.Service], endpointSlices) ||
-			!known.cluster.HasSameEndpoints(cluster, endpointSlices) {
-			sources[cluster.Source()] = true
-		}
-	}
-	var found []envoy.EndpointsOf
-	for source := range sources {
-		found = append(found, resources.EndpointsBySource()[source]...)
-	}
-	return found
-}
-
 // keep keeps the assignments for expected and published clusters that are newer than
 // the last ones, and returns them.
 func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assignments {
@@ -162,14 +139,13 @@ func (p *publication) complete(retain *envoy.Resources) {
 		return
 	}
 	p.published = nil
-	if retain == nil {
-		clear(p.assigned)
-		return
+	retained := map[string]assignment{}
+	if retain != nil {
+		for _, cluster := range retain.Endpoints {
+			retained[cluster.Cluster] = p.assigned[cluster.Cluster]
+		}
 	}
-	maps.DeleteFunc(p.assigned, func(name string, _ assignment) bool {
-		_, isRetained := slices.BinarySearchFunc(retain.Endpoints, name, func(e envoy.EndpointsOf, name string) int { return strings.Compare(e.Cluster, name) })
-		return !isRetained
-	})
+	p.assigned = retained
 }
 
 // assignments returns the newest endpoints for the resources' clusters.

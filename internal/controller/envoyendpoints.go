@@ -87,6 +87,21 @@ func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return append(e.memories.allFollowers(), e.subscribers(envoy.EndpointSource{})...)
 }
 
+// follow makes the Gateway's publication follow the Services and ServiceImports in the
+// resources, which may be nil.
+func (e *envoys) follow(gateway types.NamespacedName, p *publication, all ...*envoy.Resources) {
+	sources := map[envoy.EndpointSource]bool{}
+	for _, resources := range all {
+		if resources == nil {
+			continue
+		}
+		for _, cluster := range resources.Endpoints {
+			sources[cluster.Source()] = true
+		}
+	}
+	e.memories.follow(gateway, p, sources)
+}
+
 // publishEndpoints publishes the current endpoints of a Service, or of all Services, for
 // the Envoys behind a Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -74,10 +73,8 @@ type publication struct {
 	// ones.
 	published envoy.Assignments
 	// endpoints identifies the EndpointSlices that the last publication contains, like
-	// [state.Loaded.Endpoints]. slices are those in its snapshot, and reserved are the addresses
-	// that it omits.
+	// [state.Loaded.Endpoints], and reserved are the addresses that it omits.
 	endpoints uint64
-	slices    map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	reserved  map[string]bool
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
@@ -130,9 +127,9 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
 	p.client = secret
 	p.complete(p.resources)
-	p.endpoints, p.slices, p.reserved = next.endpoints, next.slices, next.reserved
+	p.endpoints, p.reserved = next.endpoints, next.reserved
 	if !next.isFollowed {
-		e.memories.followOnly(r.key.NamespacedName, p, p.resources.EndpointsBySource())
+		e.follow(r.key.NamespacedName, p, p.resources)
 	}
 	return next.exposure.IsSettled(), nil
 }
@@ -142,10 +139,9 @@ type prepared struct {
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
 	read     endpointsRead
-	// endpoints, slices and reserved are like those of the publication. isFollowed reports whether the
+	// endpoints and reserved are like those of the publication. isFollowed reports whether the
 	// clusters and their EndpointSlices are the last publication's.
 	endpoints  uint64
-	slices     map[types.NamespacedName][]*discoveryv1.EndpointSlice
 	reserved   map[string]bool
 	isFollowed bool
 	// certificate is the client certificate that the resources need, or nil, and client
@@ -166,16 +162,16 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 		p.sequence++
 	}
 	next.certificate, next.client = resources.ClientCertificate, p.client
-	next.endpoints, next.slices, next.reserved = r.endpoints, r.snapshot.EndpointSlices, r.snapshot.Reserved
+	next.endpoints, next.reserved = r.endpoints, r.snapshot.Reserved
 	if p.hasEndpoints(resources, r) {
 		p.next, next.isFollowed = resources, true
 		return next, nil
 	}
 	// The Services are followed before their EndpointSlices are read, so that no change
 	// is lost.
-	e.memories.follow(r.key.NamespacedName, p, resources.EndpointsBySource())
+	e.follow(r.key.NamespacedName, p, p.resources, resources)
 	p.expect(resources)
-	next.read, err = e.readEndpoints(ctx, p, p.outdated(resources, r))
+	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
 	if err != nil {
 		p.complete(p.resources)
 	}

@@ -18,44 +18,28 @@ func newFollowers() followers {
 	return followers{map[types.NamespacedName]map[envoy.EndpointSource]bool{}, map[envoy.EndpointSource]map[types.NamespacedName]bool{}}
 }
 
-// add adds sources that the Gateway follows.
-func (f followers) add(gateway types.NamespacedName, sources map[envoy.EndpointSource][]envoy.EndpointsOf) {
-	known := f.byGateway[gateway]
-	if known == nil && len(sources) > 0 {
-		known = make(map[envoy.EndpointSource]bool, len(sources))
-		f.byGateway[gateway] = known
-	}
-	for source := range sources {
-		if known[source] {
-			continue // most sources
-		}
-		known[source] = true
-		if f.bySource[source] == nil {
-			f.bySource[source] = map[types.NamespacedName]bool{}
-		}
-		f.bySource[source][gateway] = true
-	}
-}
-
-// retain removes the sources that the Gateway follows, except for these, all of which it follows.
-func (f followers) retain(gateway types.NamespacedName, sources map[envoy.EndpointSource][]envoy.EndpointsOf) {
-	known := f.byGateway[gateway]
-	if len(known) == len(sources) {
-		return // there are no others
-	}
-	for source := range known {
-		if _, isRetained := sources[source]; isRetained {
+// set replaces the Gateway's sources. It keeps the map.
+func (f followers) set(gateway types.NamespacedName, sources map[envoy.EndpointSource]bool) {
+	for source := range f.byGateway[gateway] {
+		if sources[source] {
 			continue
 		}
-		delete(known, source)
 		delete(f.bySource[source], gateway)
 		if len(f.bySource[source]) == 0 {
 			delete(f.bySource, source)
 		}
 	}
-	if len(known) == 0 {
-		delete(f.byGateway, gateway)
+	for source := range sources {
+		if f.bySource[source] == nil {
+			f.bySource[source] = map[types.NamespacedName]bool{}
+		}
+		f.bySource[source][gateway] = true
 	}
+	if len(sources) == 0 {
+		delete(f.byGateway, gateway)
+		return
+	}
+	f.byGateway[gateway] = sources
 }
 
 // of returns the Gateways that follow the source.

@@ -138,7 +138,7 @@ func (m *memories) forget(key state.Key) {
 	defer m.mu.Unlock()
 	if found := m.byKey[key]; found != nil {
 		m.byKey[key] = &memory{tunnel: newTunnelMemory(), queued: found.queued, inProgress: found.inProgress}
-		m.followers.retain(key.NamespacedName, nil)
+		m.followers.set(key.NamespacedName, nil)
 		m.removeUnused(key)
 	}
 }
@@ -220,34 +220,18 @@ func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 	}
 	found := memory.publication
 	memory.publication = nil
-	m.followers.retain(gateway, nil)
+	m.followers.set(gateway, nil)
 	return found
 }
 
-// follow makes the Gateway's publication also follow the Services and ServiceImports to whose pods
-// it leads, unless it is no longer the Gateway's publication.
-func (m *memories) follow(gateway types.NamespacedName, p *publication, sources map[envoy.EndpointSource][]envoy.EndpointsOf) {
+// follow records the Services and ServiceImports to whose pods the Gateway's publication
+// leads, unless it is no longer the Gateway's publication.
+func (m *memories) follow(gateway types.NamespacedName, p *publication, sources map[envoy.EndpointSource]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.isCurrent(gateway, p) {
-		m.followers.add(gateway, sources)
+	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil && memory.publication == p {
+		m.followers.set(gateway, sources)
 	}
-}
-
-// followOnly is like follow, but the publication no longer follows others.
-func (m *memories) followOnly(gateway types.NamespacedName, p *publication, sources map[envoy.EndpointSource][]envoy.EndpointsOf) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.isCurrent(gateway, p) {
-		m.followers.add(gateway, sources)
-		m.followers.retain(gateway, sources)
-	}
-}
-
-// isCurrent reports whether the publication is the Gateway's. The caller holds the mutex.
-func (m *memories) isCurrent(gateway types.NamespacedName, p *publication) bool {
-	memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]
-	return memory != nil && memory.publication == p
 }
 
 // followersOf returns the Gateways whose publications follow the source.

@@ -31,26 +31,6 @@ type EndpointsOf struct {
 // Source names the Service or ServiceImport whose EndpointSlices contain the endpoints.
 func (e EndpointsOf) Source() EndpointSource { return EndpointSource{e.Service, e.Import} }
 
-// HasSameEndpoints reports whether [Assign] gives both clusters the same endpoints: they differ at
-// most in limits, which the EndpointSlices of their Service do not reach.
-func (e EndpointsOf) HasSameEndpoints(other EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice) bool {
-	if e == other {
-		return true
-	}
-	limit := min(e.Limit, other.Limit)
-	other.Limit = e.Limit
-	return e == other && countAddresses(endpointSlices) <= limit
-}
-
-func countAddresses(endpointSlices []*discoveryv1.EndpointSlice) (count int) {
-	for _, slice := range endpointSlices {
-		for i := range slice.Endpoints {
-			count += len(slice.Endpoints[i].Addresses)
-		}
-	}
-	return count
-}
-
 // EndpointSource is a Service or a ServiceImport. Both can have the same name.
 type EndpointSource struct {
 	types.NamespacedName
