@@ -26,7 +26,7 @@ var notConditions = map[string]bool{
 	"internal/controller/notifier.go current.Problem.Message": true,
 	"internal/controller/warnings.go w.Message":               true, // in a warning about a Gateway
 	"internal/gateway/policystatus.go c.Message":              true, // compared with another one, so that none is printed twice
-	"internal/plan/explanationoutput.go u.Message":            true, // for the same reason
+	"internal/plan/explanationsteps.go u.Message":             true, // for the same reason
 }
 
 // comparedMessages returns the fields Message that the node compares with anything but "".
