@@ -22,7 +22,7 @@ const (
 	// maxRefused is how long a Mirror remembers that the user may not list objects, or that
 	// the cluster does not have their kind.
 	maxRefused = 30 * time.Second
-	// maxOutdated is how long lists of a kind may fail until the connection counts as lost.
+	// maxOutdated is how long listing a kind may fail until the connection counts as lost.
 	maxOutdated = 30 * time.Second
 )
 
@@ -64,8 +64,8 @@ func (m *Mirror) outdated() error {
 	return nil
 }
 
-// endUnused ends the watches whose objects were not listed for long, such as those of the
-// EndpointSlices that one explanation needed.
+// endUnused ends the watches whose objects were not listed for long, such as EndpointSlices
+// that one explanation needed.
 func (m *Mirror) endUnused() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Mirror) endUnused() {
 	}
 }
 
-// retryRefused forgets the refusals of lists that are permitted now, or whose kind exists now.
+// retryRefused forgets refusals if the list is permitted now, or the kind exists now.
 func (m *Mirror) retryRefused(ctx context.Context) {
 	m.mu.Lock()
 	refused := map[selection]*follower{}

@@ -89,7 +89,7 @@ func (f *follower) list(ctx context.Context, o metav1.ListOptions) (runtime.Obje
 	return list, err
 }
 
-// fail records the error of a list after the first one.
+// fail records the error for a list after the first one.
 func (f *follower) fail(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +149,7 @@ func (f *follower) isStillRefused(ctx context.Context) bool {
 	return err != nil
 }
 
-// objects returns the objects in the order of the API server.
+// objects returns the objects in the API server's order.
 func (f *follower) objects() []runtime.Object {
 	all := f.List()
 	slices.SortFunc(all, func(a, b any) int {
@@ -198,7 +198,7 @@ func (f *follower) hasSameVersions(all []any) bool {
 		return false
 	}
 	return !slices.ContainsFunc(all, func(o any) bool {
-		known, exists, err := f.Store.Get(o)
+		known, exists, err := f.Get(o)
 		if err != nil || !exists {
 			return true
 		}
