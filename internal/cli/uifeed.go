@@ -18,7 +18,7 @@ import (
 const (
 	// settle is how long the page waits for further changes after the first one. A kubectl
 	// apply with several objects then becomes one change.
-	settle = 100 * time.Millisecond
+	settle = 50 * time.Millisecond
 	// pollFiles is how often the page looks for changes of the manifests.
 	pollFiles = time.Second
 	// maxAge is how old a plan becomes without changes: certificates expire.
@@ -52,9 +52,10 @@ func (f *uiFeed) follow(ctx context.Context) {
 			f.Fail(err.Error())
 			wait = retryFailed
 		}
+		// A cluster that changes all the time gets two thirds of the time of a CPU.
+		pause := time.Since(started) / 2
 		debug.FreeOSMemory() // a plan leaves more garbage than the page needs memory
-		// A cluster that changes all the time gets half of the time of a CPU.
-		sleep(ctx, time.Since(started))
+		sleep(ctx, pause)
 	}
 }
 
