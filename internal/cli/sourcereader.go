@@ -79,23 +79,29 @@ func (r *sourceReader) cluster(step func(string) func()) state.Cluster {
 	}
 }
 
-// readSet reads the manifests and returns them or the context's error. A read from a pipe
-// cannot be canceled, so it may continue after the context ends.
+// readSet reads the manifests and returns them or the context's error.
 func (r *sourceReader) readSet(ctx context.Context, line *progress.Line, o manifest.Options) (*manifest.Set, error) {
 	defer line.Step("reading the manifests")()
+	return readInterruptibly(ctx, func() (*manifest.Set, error) { return r.readManifests(o) })
+}
+
+// readInterruptibly returns what read returns, or the context's error. A read from a pipe cannot
+// be canceled, so read may continue after the context ends.
+func readInterruptibly[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	type result struct {
-		set *manifest.Set
-		err error
+		value T
+		err   error
 	}
 	results := make(chan result, 1)
 	go func() {
-		set, err := r.readManifests(o)
-		results <- result{set, err}
+		value, err := read()
+		results <- result{value, err}
 	}()
 	select {
 	case r := <-results:
-		return r.set, r.err
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (o *uiOptions) newFeed(cmd *cobra.Command) (*uiFeed, error) {
 	}
 	f := &uiFeed{Feed: web.NewFeed(), reader: reader, files: &manifestFiles{paths: o.paths, recursive: o.recursive}, diff: &o.diff}
 	if slices.Contains(o.paths, "-") {
-		if f.files.stdin, err = readAll(cmd.Context(), cmd.InOrStdin()); err != nil {
+		if f.files.stdin, err = readInterruptibly(cmd.Context(), func() ([]byte, error) { return io.ReadAll(cmd.InOrStdin()) }); err != nil {
 			return nil, fmt.Errorf("read the manifests from standard input: %w", err)
 		}
 	}
@@ -123,22 +124,6 @@ func (o *uiOptions) newFeed(cmd *cobra.Command) (*uiFeed, error) {
 		reader.live = f.mirror
 	}
 	return f, nil
-}
-
-// readAll reads r until ctx ends. A read from a pipe cannot be canceled, so it may continue
-// after that.
-func readAll(ctx context.Context, r io.Reader) (text []byte, err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		text, err = io.ReadAll(r)
-	}()
-	select {
-	case <-done:
-		return text, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // serve serves the page until the command's context ends.
@@ -185,10 +170,9 @@ func (o *uiOptions) describeInput() string {
 		return strings.Join(files, ", ")
 	}
 	cluster := "the cluster"
-	if raw, err := clientConfig(o.kubeconfig, o.context).RawConfig(); err == nil && (o.context != "" || raw.CurrentContext != "") {
-		cluster = "context " + raw.CurrentContext
-		if o.context != "" {
-			cluster = "context " + o.context
+	if raw, err := clientConfig(o.kubeconfig, o.context).RawConfig(); err == nil {
+		if name := cmp.Or(o.context, raw.CurrentContext); name != "" {
+			cluster = "context " + name
 		}
 	}
 	if len(files) == 0 {
