@@ -43,7 +43,7 @@ func (r *accountReconciler) Reconcile(ctx context.Context, key accountKey) (reco
 		r.forget(key)
 		return reconcile.Result{}, nil
 	}
-	defer forgetAccountAfterPanic(account)
+	defer forgetMemoryAfterPanic(&account.memory)
 	base, err := r.prepare(ctx, account, classes)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -73,16 +73,6 @@ func (r *accountReconciler) Reconcile(ctx context.Context, key accountKey) (reco
 		}
 		return false, reconcile.Result{}, nil
 	})
-}
-
-// forgetAccountAfterPanic forgets what the process knows about the account during a panic,
-// because it is unknown what the panicking step has changed. The next reconcile reads
-// everything.
-func forgetAccountAfterPanic(a *accessAccount) {
-	if recovered := recover(); recovered != nil {
-		a.memory = access.Memory{}
-		panic(recovered)
-	}
 }
 
 // prepare returns the facts that do not change during a reconcile, and opens the API.

@@ -42,7 +42,7 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, key zoneKey) (reconcile.
 		r.forget(key)
 		return reconcile.Result{}, nil
 	}
-	defer forgetZoneAfterPanic(zone)
+	defer forgetMemoryAfterPanic(&zone.memory)
 	base, err := r.prepare(ctx, key, zone, classes)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -71,12 +71,12 @@ func (r *zoneReconciler) Reconcile(ctx context.Context, key zoneKey) (reconcile.
 	})
 }
 
-// forgetZoneAfterPanic forgets what the process knows about the zone during a panic,
-// because it is unknown what the panicking step has changed. The next reconcile reads
+// forgetMemoryAfterPanic forgets what the process knows about a zone or an account during a
+// panic, because it is unknown what the panicking step has changed. The next reconcile reads
 // everything.
-func forgetZoneAfterPanic(z *zone) {
+func forgetMemoryAfterPanic[M any](memory *M) {
 	if recovered := recover(); recovered != nil {
-		z.memory = dns.Memory{}
+		*memory = *new(M)
 		panic(recovered)
 	}
 }
