@@ -90,7 +90,11 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 			o.ByObject[&v1alpha1.TunnelConfiguration{}] = watchedIn(scope.ControllerNamespace, scope.Namespaces...)
 		}
 		found, err := cache.New(config, o)
-		return &scopedCache{Cache: found, scope: scope}, err
+		if err != nil {
+			return nil, err
+		}
+		live, err := client.New(config, client.Options{HTTPClient: o.HTTPClient, Scheme: o.Scheme, Mapper: o.Mapper})
+		return &scopedCache{Cache: found, scope: scope, confirmer: newConfirmer(live)}, err
 	}
 }
 
@@ -127,10 +131,12 @@ var ownNamespaceKinds = func() map[string]bool {
 	return all
 }()
 
-// scopedCache is a cache that reports objects outside its scope as not found.
+// scopedCache is a cache that reports objects outside its scope as not found, and others
+// after a confirmation.
 type scopedCache struct {
 	cache.Cache
-	scope Scope
+	scope     Scope
+	confirmer *confirmer
 }
 
 // Get implements client.Reader.
@@ -139,7 +145,11 @@ func (c *scopedCache) Get(ctx context.Context, key client.ObjectKey, object clie
 	if !c.scope.includes(key.Namespace, kind) {
 		return apierrors.NewNotFound(schema.GroupResource{Resource: kind}, key.Name)
 	}
-	return c.Cache.Get(ctx, key, object, opts...)
+	err := c.Cache.Get(ctx, key, object, opts...)
+	if isConfirmed(object) {
+		return c.confirmer.confirm(ctx, key, object, err)
+	}
+	return err
 }
 
 // List implements client.Reader.
