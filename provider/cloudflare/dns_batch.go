@@ -93,7 +93,7 @@ func (d *DNS) apply(ctx context.Context, zone provider.ZoneID, batch provider.Ba
 	params.ZoneID.Value = string(zone)
 	var response struct {
 		Result struct {
-			Patches, Puts, Posts []recordView
+			Deletes, Patches, Puts, Posts []recordView
 		} `json:"result"`
 	}
 	err = d.send(ctx, sendOnce, func(options ...option.RequestOption) error {
@@ -106,8 +106,8 @@ func (d *DNS) apply(ctx context.Context, zone provider.ZoneID, batch provider.Ba
 		return nil, err
 	}
 	result := response.Result
-	if len(result.Patches) != len(batch.Patches) || len(result.Puts) != len(batch.Puts) ||
-		len(result.Posts) != len(batch.Creates) {
+	if len(result.Deletes) != len(batch.Deletes) || len(result.Patches) != len(batch.Patches) ||
+		len(result.Puts) != len(batch.Puts) || len(result.Posts) != len(batch.Creates) {
 		return nil, unexpected("the batch's result does not contain all records")
 	}
 	return asRecords(slices.Concat(result.Patches, result.Puts, result.Posts))

@@ -193,3 +193,23 @@ func TestTokenOfDNS(t *testing.T) {
 		t.Errorf("tokens (-want +got):\n%s", diff)
 	}
 }
+
+// Each operation is in the result, also a deletion. Otherwise it is unknown whether Cloudflare has
+// applied the batch.
+func TestResultOfABatchMustBeComplete(t *testing.T) {
+	batch := provider.Batch{Deletes: []provider.RecordID{"a", "b"}}
+	for body, complete := range map[string]bool{
+		`{"success":true,"result":{"deletes":[{"id":"a"},{"id":"b"}],"patches":[],"posts":[],"puts":[]}}`: true,
+		`{"success":true,"result":{"deletes":[{"id":"a"}]}}`:                                              false,
+		`{"success":true,"result":{}}`:                                                                    false,
+		`{"success":true,"result":null}`:                                                                  false,
+		`null`:                                                                                            false,
+	} {
+		_, err := dnsReturning(t, http.StatusOK, body).Apply(t.Context(), "zone", batch)
+		if complete && err != nil {
+			t.Errorf("%s: %v", body, err)
+		} else if !complete {
+			wantUnavailable(t, err, 0)
+		}
+	}
+}
