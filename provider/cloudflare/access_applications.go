@@ -1,6 +1,7 @@
 package cloudflare
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,8 +147,8 @@ func (a *Access) Delete(ctx context.Context, last provider.Application) error {
 		if err == nil {
 			var params zero_trust.AccessApplicationDeleteParams
 			params.AccountID.Value = a.accountID
-			err = a.send(ctx, sendOnce, func(options ...option.RequestOption) error {
-				_, err := a.applications.Delete(ctx, string(last.ID), params, append(options, ignoreBody())...)
+			err = a.sendWithoutResult(ctx, func(options ...option.RequestOption) error {
+				_, err := a.applications.Delete(ctx, string(last.ID), params, options...)
 				return err
 			})
 		}
@@ -166,15 +167,31 @@ func (a *Access) RevokeTokens(ctx context.Context, id provider.ApplicationID) er
 		}
 		var params zero_trust.AccessApplicationRevokeTokensParams
 		params.AccountID.Value = a.accountID
-		return a.send(ctx, sendOnce, func(options ...option.RequestOption) error {
-			_, err := a.applications.RevokeTokens(ctx, string(id), params, append(options, ignoreBody())...)
+		return a.sendWithoutResult(ctx, func(options ...option.RequestOption) error {
+			_, err := a.applications.RevokeTokens(ctx, string(id), params, options...)
 			return err
 		})
 	})
 }
 
-// ignoreBody returns an option for responses whose body does not matter, and can be empty.
-func ignoreBody() option.RequestOption { return option.WithResponseBodyInto(new([]byte)) }
+// sendWithoutResult sends a request whose response has no result that matters. The body can be
+// empty, but a page about maintenance is no success.
+func (a *Access) sendWithoutResult(ctx context.Context, call func(options ...option.RequestOption) error) error {
+	var body []byte
+	err := a.send(ctx, sendOnce, func(options ...option.RequestOption) error {
+		return call(append(options, option.WithResponseBodyInto(&body))...)
+	})
+	if err != nil || len(bytes.TrimSpace(body)) == 0 {
+		return err
+	}
+	var response *struct {
+		Result map[string]any `json:"result"`
+	}
+	if err := json.Unmarshal(body, &response); err != nil || response == nil {
+		return unexpected("no JSON object")
+	}
+	return nil
+}
 
 // checkApplication returns an error for an ID that would change the request path.
 func checkApplication(id provider.ApplicationID) error {

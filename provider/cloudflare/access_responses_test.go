@@ -161,6 +161,9 @@ func TestUnexpectedResponsesOfAccessAreUnavailableErrors(t *testing.T) {
 		"policy without a decision":   {policies, fmt.Sprintf(list, `{"id":"1"}`), false},
 		"revoked, nothing returned":   {revoke, ``, true},
 		"revoked":                     {revoke, fmt.Sprintf(one, "{}"), true},
+		"revoked, a page":             {revoke, `<html>maintenance</html>`, false},
+		"revoked, null":               {revoke, `null`, false},
+		"revoked, a text":             {revoke, fmt.Sprintf(one, `"nothing"`), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.call(accessReturning(t, http.StatusOK, test.body))

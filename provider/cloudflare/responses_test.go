@@ -153,6 +153,7 @@ func TestUnexpectedResponsesAreUnavailableErrors(t *testing.T) {
 			_, tokenErr := p.Token(t.Context(), testID)
 			wantUnavailable(t, tokenErr, 0)
 			wantUnavailable(t, p.RotateToken(t.Context(), testID), 0)
+			wantUnavailable(t, p.DeleteTunnel(t.Context(), testID), 0)
 			_, connectionsErr := p.Connections(t.Context(), testID)
 			wantUnavailable(t, connectionsErr, 0)
 		})

@@ -235,10 +235,15 @@ func (p *Provider) remove(ctx context.Context, id provider.TunnelID) error {
 	}
 	var params zero_trust.TunnelCloudflaredDeleteParams
 	params.AccountID.Value = p.accountID
-	return p.call(ctx, idempotent, func(options ...option.RequestOption) error {
-		_, err := p.tunnels.Delete(ctx, string(id), params, options...)
+	var tunnel *shared.CloudflareTunnel
+	err := p.call(ctx, idempotent, func(options ...option.RequestOption) (err error) {
+		tunnel, err = p.tunnels.Delete(ctx, string(id), params, options...)
 		return err
 	})
+	if err == nil && tunnel.ID != string(id) {
+		return unexpected("no deleted tunnel")
+	}
+	return err
 }
 
 // checkID returns an error for an ID that would change the request path.
