@@ -55,9 +55,11 @@ func (b Backoff) rateLimited() bool {
 	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == conditions.ReasonRateLimited
 }
 
-// isOutage reports whether the last attempt failed because Cloudflare accepts no requests.
+// isOutage reports whether the last attempt failed because Cloudflare accepts no requests, or
+// none with the API token.
 func (b Backoff) isOutage() bool {
-	return b.Problem != nil && (b.Problem.Reason == conditions.ReasonCloudflareUnavailable || b.Problem.Reason == conditions.ReasonRateLimited)
+	outages := []conditions.Reason{conditions.ReasonCloudflareUnavailable, conditions.ReasonRateLimited, conditions.ReasonUnauthorized}
+	return b.Problem != nil && slices.Contains(outages, b.Problem.Reason)
 }
 
 // next returns the Backoff after another failure.

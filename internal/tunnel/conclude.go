@@ -29,7 +29,9 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if r.Err != nil {
 		return m.afterFailure(track, s, r)
 	}
-	m.waitAgainForRecords(track, r.Uptime)
+	if track == TrackTunnel && m.Backoffs[track].isOutage() {
+		m.waitAgainForRecords(r.Uptime)
+	}
 	m.Backoffs[track] = Backoff{}
 	return m.afterSuccess(s, r)
 }

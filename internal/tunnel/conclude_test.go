@@ -362,6 +362,7 @@ func TestConcludeDeletingATunnelAfterAnOutage(t *testing.T) {
 	testConclude(t, []concludeRow{
 		{"after an outage", combine(waiting, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0)), read, Result{}, after(uptime)},
 		{"after the rate limit was reached", combine(waiting, failing(TrackTunnel, conditions.ReasonRateLimited, 0)), read, Result{}, after(uptime)},
+		{"after the API token was refused", combine(waiting, failing(TrackTunnel, conditions.ReasonUnauthorized, 0)), read, Result{}, after(uptime)},
 		{"after another failure", combine(waiting, failing(TrackTunnel, conditions.ReasonConnectorsConnected, 0)), read, Result{}, after(time.Minute)},
 		{"without a failure", waiting, read, Result{}, after(time.Minute)},
 		{"without records", failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0), read, Result{}, after(0)},
@@ -568,6 +569,13 @@ func TestObserveUpdatesMemory(t *testing.T) {
 				failing(TrackToken, conditions.ReasonUnauthorized, time.Second), failing(TrackConnectors, conditions.ReasonConnectorsFailed, time.Second),
 				func(f *Facts) { f.Credentials.Version = "2" }),
 			allOf(cleared(TrackTunnel), cleared(TrackConfiguration), cleared(TrackToken), func(m *Memory) { m.CredentialsVersion = "2" }),
+		},
+		{
+			"new credentials restart the wait for DNS records, which the old ones may not have released",
+			retiring(func(f *Facts) {
+				f.DNS.Unreleased, f.Memory.RecordsRemainSince, f.Credentials.Version = true, At(time.Minute), "2"
+			}),
+			func(m *Memory) { m.CredentialsVersion, m.RecordsRemainSince = "2", At(uptime) },
 		},
 		{"missing credentials do not count as new credentials", credentials(CredentialsMissing), unchanged},
 		{

@@ -8,13 +8,13 @@ import (
 
 // recordsTimeout is how long a retiring Tunnel waits for its DNS records. Records that
 // remain lead to no tunnel, and are reported as orphans. After an outage that has delayed the
-// deletion of the tunnel, it waits again.
+// deletion of the tunnel, or with another API token, it waits again.
 const recordsTimeout = 10 * time.Minute
 
-// waitAgainForRecords begins the wait for records again if the last attempt failed because of an
-// outage, in which the records could not be released either.
-func (m *Memory) waitAgainForRecords(track Track, now time.Duration) {
-	if track == TrackTunnel && m.RecordsRemainSince.IsSet() && m.Backoffs[track].isOutage() {
+// waitAgainForRecords begins the wait for records again, after a time in which they could not be
+// released.
+func (m *Memory) waitAgainForRecords(now time.Duration) {
+	if m.RecordsRemainSince.IsSet() {
 		m.RecordsRemainSince = At(now)
 	}
 }
