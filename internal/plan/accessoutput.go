@@ -17,9 +17,9 @@ import (
 
 // messageApplicationsNotRead explains why the hostnames of a plan without an account are
 // closed.
-const messageApplicationsNotRead = "plan has not read which applications of Cloudflare Access exist. A hostname with the reason Pending is closed " +
+const messageApplicationsNotRead = "The applications of Cloudflare Access have not been read. A hostname with the reason Pending is closed " +
 	"until the controller has created its application; then its visitors must log in. A running controller keeps a hostname that is open now " +
-	"open for up to five minutes meanwhile. With --diff, plan reads the applications."
+	"open for up to five minutes meanwhile."
 
 // messageAssumed is about a hostname whose application [Plan.AssumingApplications] assumes.
 const messageAssumed = "plan has not read whether the application exists. Until the controller has created it, the hostname is closed, and requests get 403."
@@ -41,7 +41,7 @@ func (g *Gateway) writeAccess(out *terminal.Columns) {
 	}
 	flush(out)
 	if g.waitsForApplications() {
-		g.writeRemark(out, messageApplicationsNotRead)
+		g.writeRemark(out, messageApplicationsNotRead+" With --diff, plan reads the applications.")
 	}
 }
 

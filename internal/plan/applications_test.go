@@ -54,7 +54,7 @@ func TestAHostnameWithAnOutstandingApplicationIsExplained(t *testing.T) {
 	out := table(t, p)
 	for _, text := range []string{
 		"a.example.com  closed: Pending  employees  24h      a.example.com  AccessPolicy infra/web",
-		"plan has not read which applications of Cloudflare Access exist.",
+		"The applications of Cloudflare Access have not been read.",
 		"http_status:403", "closed hostname",
 	} {
 		if !strings.Contains(out, text) {
