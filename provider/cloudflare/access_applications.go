@@ -145,18 +145,34 @@ func (a *Access) Delete(ctx context.Context, last provider.Application) error {
 	return a.do(ctx, fmt.Sprintf("delete application %q", last.ID), func(ctx context.Context) error {
 		_, err := a.unchanged(ctx, last)
 		if err == nil {
-			var params zero_trust.AccessApplicationDeleteParams
-			params.AccountID.Value = a.accountID
-			err = a.sendWithoutResult(ctx, func(options ...option.RequestOption) error {
-				_, err := a.applications.Delete(ctx, string(last.ID), params, options...)
-				return err
-			})
+			err = a.remove(ctx, last)
 		}
 		if errors.Is(err, provider.ErrNotFound) {
 			return nil
 		}
 		return err
 	})
+}
+
+// remove deletes the application. If the response does not confirm it, a read must.
+func (a *Access) remove(ctx context.Context, last provider.Application) error {
+	var params zero_trust.AccessApplicationDeleteParams
+	params.AccountID.Value = a.accountID
+	body, err := a.sendForBody(ctx, func(options ...option.RequestOption) error {
+		_, err := a.applications.Delete(ctx, string(last.ID), params, options...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var response struct{ Result struct{ ID string } }
+	if json.Unmarshal(body, &response) == nil && response.Result.ID == string(last.ID) {
+		return nil
+	}
+	if _, err = a.unchanged(ctx, last); err == nil {
+		err = unexpected("the application still exists")
+	}
+	return err
 }
 
 // RevokeTokens is documented at [provider.Access].
@@ -167,30 +183,27 @@ func (a *Access) RevokeTokens(ctx context.Context, id provider.ApplicationID) er
 		}
 		var params zero_trust.AccessApplicationRevokeTokensParams
 		params.AccountID.Value = a.accountID
-		return a.sendWithoutResult(ctx, func(options ...option.RequestOption) error {
+		body, err := a.sendForBody(ctx, func(options ...option.RequestOption) error {
 			_, err := a.applications.RevokeTokens(ctx, string(id), params, options...)
 			return err
 		})
+		if err != nil || len(bytes.TrimSpace(body)) == 0 {
+			return err
+		}
+		var response *struct{ Result map[string]any }
+		if err := json.Unmarshal(body, &response); err != nil || response == nil {
+			return unexpected("no JSON object") // for example a page about maintenance
+		}
+		return nil
 	})
 }
 
-// sendWithoutResult sends a request whose response has no result that matters. The body can be
-// empty, but a page about maintenance is no success.
-func (a *Access) sendWithoutResult(ctx context.Context, call func(options ...option.RequestOption) error) error {
-	var body []byte
-	err := a.send(ctx, sendOnce, func(options ...option.RequestOption) error {
+// sendForBody sends a request, and returns the response's body, whose form is not reliable.
+func (a *Access) sendForBody(ctx context.Context, call func(options ...option.RequestOption) error) (body []byte, err error) {
+	err = a.send(ctx, sendOnce, func(options ...option.RequestOption) error {
 		return call(append(options, option.WithResponseBodyInto(&body))...)
 	})
-	if err != nil || len(bytes.TrimSpace(body)) == 0 {
-		return err
-	}
-	var response *struct {
-		Result map[string]any `json:"result"`
-	}
-	if err := json.Unmarshal(body, &response); err != nil || response == nil {
-		return unexpected("no JSON object")
-	}
-	return nil
+	return body, err
 }
 
 // checkApplication returns an error for an ID that would change the request path.

@@ -288,3 +288,47 @@ func TestUnknownFieldsAreJSON(t *testing.T) {
 		t.Errorf("%s, %v", body, err)
 	}
 }
+
+// An application counts as deleted if the response says so, or if it does not exist afterwards.
+func TestDeletionOfAnApplicationIsConfirmed(t *testing.T) {
+	const app = `{"success":true,"result":{"id":"1","type":"self_hosted","aud":"a","domain":"www.example.com"}}`
+	for name, test := range map[string]struct {
+		body            string
+		deleted, wantOK bool
+	}{
+		"confirmed":              {`{"success":true,"result":{"id":"1"}}`, true, true},
+		"an empty body":          {``, true, true},
+		"another ID":             {`{"success":true,"result":{"id":"2"}}`, false, false},
+		"a page, not deleted":    {`<html>maintenance</html>`, false, false},
+		"an object, not deleted": {`{"success":true,"result":{}}`, false, false},
+		"null, not deleted":      {`null`, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gone := false
+			a := openAccess(t, &Client{}, Options{AccountID: account, APIToken: "token",
+				Transport: transportFunc(func(r *http.Request) (*http.Response, error) {
+					switch {
+					case r.Method == http.MethodDelete:
+						gone = test.deleted
+						return jsonResponse(http.StatusOK, test.body), nil
+					case gone:
+						return jsonResponse(http.StatusNotFound, `{"success":false,"errors":[{"code":11021,"message":"access.api.error.unknown_application"}]}`), nil
+					}
+					return jsonResponse(http.StatusOK, app), nil
+				}),
+			}, "")
+			var last applicationResponse
+			if err := json.Unmarshal([]byte(app), &last); err != nil {
+				t.Fatal(err)
+			}
+			found, err := last.application()
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = a.Delete(t.Context(), found)
+			if _, unavailable := errors.AsType[*provider.UnavailableError](err); unavailable == test.wantOK || err != nil && test.wantOK {
+				t.Errorf("got error %v, want success: %t", err, test.wantOK)
+			}
+		})
+	}
+}
