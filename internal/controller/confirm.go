@@ -15,7 +15,7 @@ import (
 
 const (
 	// confirmTimeout limits how long a decision waits for a confirmation.
-	confirmTimeout = 2 * time.Second
+	confirmTimeout = time.Second
 	// confirmationsPerSecond limits the requests for references to objects that do not exist.
 	confirmationsPerSecond = 10
 	// maxConfirmed limits the memory for references to objects that do not exist.
@@ -32,8 +32,8 @@ type confirmer struct {
 	limiter *rate.Limiter
 
 	mu sync.Mutex
-	// missing are the objects that did not exist and are not in the cache since. The cache
-	// will receive them.
+	// missing are the objects about which the API server was asked, and that the cache has not
+	// received since.
 	missing map[objectRef]bool
 }
 
@@ -70,12 +70,11 @@ func (c *confirmer) confirm(ctx context.Context, key client.ObjectKey, object cl
 	}
 	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	err := c.live.Get(ctx, key, object)
-	if err != nil {
-		c.setMissing(ref, apierrors.IsNotFound(err))
+	c.setMissing(ref, true)
+	if err := c.live.Get(ctx, key, object); err != nil {
 		return cached
 	}
-	_, err = compact(object)
+	_, err := compact(object)
 	return err
 }
 

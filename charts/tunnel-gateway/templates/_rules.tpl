@@ -37,7 +37,7 @@ that bypass the cache.
   verbs: [list, watch]
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnelconfigurations]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 - apiGroups: [tunnelgateway.dev]
   resources: [accesspolicies]
   verbs: [get, list, watch]
@@ -46,7 +46,7 @@ that bypass the cache.
   verbs: [update]
 - apiGroups: [""]
   resources: [services]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 # The controller watches the metadata of ConfigMaps, and reads single ConfigMaps, to which
 # BackendTLSPolicies refer.
 - apiGroups: [""]
@@ -183,7 +183,7 @@ list
 # The settings of GatewayClasses, and events about Tunnels.
 - apiGroups: [tunnelgateway.dev]
   resources: [tunnelconfigurations]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 {{ include "tunnel-gateway.eventRules" . }}
 {{- end }}
 {{- end -}}
