@@ -48,7 +48,7 @@ var _ = Describe("a guide to a feature of Envoy", envoyRollouts, Ordered, Contin
 		env.guideBackend("shop", answer("stable"))
 		env.guideBackend("shop-canary", answer("canary"))
 		g.apply(0)
-		Eventually(g.get).WithArguments("/").Should(HavePrefix("200"))
+		Eventually(g.count).WithArguments(50).ShouldNot(HaveKey("404 ")) // both Envoys have the route
 		// Each range is at least five standard deviations wide on both sides.
 		counts := g.count(1000)
 		Expect(counts).To(And(HaveLen(2), HaveKeyWithValue("200 canary", BeNumerically("~", 100, 50))))
@@ -65,7 +65,7 @@ var _ = Describe("a guide to a feature of Envoy", envoyRollouts, Ordered, Contin
 		env.guideBackend("shop-blue", answer("blue"))
 		env.guideBackend("shop-green", answer("green"))
 		g.apply(1)
-		Eventually(g.get).WithArguments("/").Should(Equal("200 blue"))
+		Eventually(g.count).WithArguments(50).Should(Equal(map[string]int{"200 blue": 50})) // from both Envoys
 		Expect(g.get("/", "x-preview: green")).To(Equal("200 green"))
 
 		defer g.keepVisiting("200 blue", "200 green")()
