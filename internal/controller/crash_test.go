@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,29 +22,62 @@ var errProcessEnded = errors.New("the process ended")
 // crash ends the process at one of its requests to the API server or the Cloudflare
 // API.
 type crash struct {
-	failAt   int  // index of the request at which the process ends
-	applied  bool // whether this request is executed
-	requests int  // requests so far
-	ended    bool
+	failAt  int  // index of the request at which the process ends
+	applied bool // whether this request is executed
+
+	mu       sync.Mutex // requests can be concurrent
 	cancel   context.CancelFunc
+	requests int // requests so far
+	ended    bool
 }
 
 // request executes a request unless the process ends.
 func (c *crash) request(do func() error) error {
-	if c.ended {
+	n, ended := c.next()
+	switch {
+	case ended:
 		return errProcessEnded
-	}
-	n := c.requests
-	c.requests++
-	if n != c.failAt {
+	case n != c.failAt:
 		return do()
-	}
-	if c.applied {
+	case c.applied:
 		_ = do()
 	}
+	c.end()
+	return errProcessEnded
+}
+
+// next returns the index of the next request, and whether the process has ended.
+func (c *crash) next() (n int, ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n = c.requests; !c.ended {
+		c.requests++
+	}
+	return n, c.ended
+}
+
+// end ends the process.
+func (c *crash) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.ended = true
 	c.cancel()
-	return errProcessEnded
+}
+
+// begin makes cancel end the next reconcile.
+func (c *crash) begin(cancel context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cancel = cancel
+}
+
+// hasEnded reports whether the process has ended, once.
+func (c *crash) hasEnded() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended := c.ended
+	c.ended = false
+	return ended
 }
 
 // crashingProvider is a provider with calls at which the process can end.
@@ -141,15 +175,14 @@ func (c *crashHarness) reconcileUntil(name string, reached func() bool) {
 	c.t.Helper()
 	for range 100 {
 		ctx, cancel := context.WithCancel(c.t.Context())
-		c.cancel = cancel
+		c.begin(cancel)
 		result, err := c.Reconcile(ctx, c.key)
 		cancel()
 		if len(c.cloud.LiveTunnels()) > 1 {
 			c.t.Fatalf("there are %d tunnels, want at most 1", len(c.cloud.LiveTunnels()))
 		}
 		switch {
-		case c.ended:
-			c.ended = false
+		case c.hasEnded():
 			c.start()
 			continue
 		case err != nil:
@@ -255,7 +288,7 @@ func TestNextProcessFinishesInterruptedWork(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, at request %d, applied %t", name, failAt, applied), func(t *testing.T) {
 					c := newCrashHarness(t, failAt, applied)
 					scenario.run(c)
-					requests = c.requests
+					requests, _ = c.next()
 				})
 			}
 			if requests < scenario.minRequests {
