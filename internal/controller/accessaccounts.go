@@ -67,13 +67,3 @@ func tokensOf(classes []accessClass) tokenSources {
 func (a *accessAccounts) managed(id string) []accountKey {
 	return a.keys(func(key accountKey, _ *accessAccount) bool { return id == "" || key.id == id })
 }
-
-// lastReport returns the last report on the account.
-func (a *accessAccounts) lastReport(key accountKey) access.Report {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if account := a.byKey[key]; account != nil {
-		return account.report
-	}
-	return access.Report{}
-}

@@ -207,11 +207,11 @@ func (r *run) accessFacts(object *v1alpha1.Tunnel) tunnel.Access {
 	if isManagedElsewhere(object, r.process.options.Tunnel) {
 		return tunnel.Access{Status: object.Status.Access} // this process writes nothing
 	}
-	return tunnel.Access{
-		// A Gateway that exists with another identity keeps its applications.
-		Unreleased: r.decision == nil && r.process.access.unreleased(r.key.NamespacedName, accountKey{object.Spec.AccountID}),
-		Status:     r.accessStatus(object),
+	facts := tunnel.Access{Status: r.accessStatus(object)}
+	if r.decision == nil { // a Gateway that exists with another identity keeps its applications
+		facts.Unreleased, facts.RetryAt = r.process.access.unreleased(r.key.NamespacedName, accountKey{object.Spec.AccountID})
 	}
+	return facts
 }
 
 // accessStatus returns what the Tunnel's status reports.

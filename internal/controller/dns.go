@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -191,13 +192,19 @@ func (b *dnsBook) findings(name types.NamespacedName) (dns.Findings, bool) {
 }
 
 // unreleased reports whether a zone that is managed may have a record that leads to the
-// Gateway's Tunnel, which retires or can retire.
-func (b *dnsBook) unreleased(name types.NamespacedName, account string) bool {
-	managed := b.zones.managed(account)
+// Gateway's Tunnel, which retires or can retire. No request to one of these zones is sent
+// before the uptime retryAt.
+func (b *dnsBook) unreleased(name types.NamespacedName, account string) (unreleased bool, retryAt time.Duration) {
+	zones := b.zones.managed(account)
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	entry := b.entries[name]
-	return slices.ContainsFunc(managed, func(key zoneKey) bool { return entry == nil || !entry.released[key] })
+	if entry := b.entries[name]; entry != nil {
+		zones = slices.DeleteFunc(zones, func(key zoneKey) bool { return entry.released[key] })
+	}
+	b.mu.Unlock()
+	for _, key := range zones {
+		retryAt = max(retryAt, b.zones.lastReport(key).RetryAt)
+	}
+	return len(zones) > 0, retryAt
 }
 
 // reported records a zone's report. It requeues the Gateways whose findings or state it

@@ -210,7 +210,7 @@ func TestReleaseCountsForEachZoneAndRetirement(t *testing.T) {
 	released := dns.Report{Released: map[types.NamespacedName]bool{gatewayName("a"): true}}
 	want := func(when string, want bool) {
 		t.Helper()
-		if got := b.unreleased(gatewayName("a"), "account"); got != want {
+		if got, _ := b.unreleased(gatewayName("a"), "account"); got != want {
 			t.Errorf("%s: unreleased is %t", when, got)
 		}
 	}
@@ -223,6 +223,10 @@ func TestReleaseCountsForEachZoneAndRetirement(t *testing.T) {
 	want("both zones", false)
 	b.reported(second, released, dns.Report{})
 	want("a zone that has records again", true)
+	b.zones.byKey[key].report.RetryAt, b.zones.byKey[second].report.RetryAt = 2*time.Minute, time.Minute
+	if _, retryAt := b.unreleased(gatewayName("a"), "account"); retryAt != time.Minute {
+		t.Errorf("the second zone's failure lasts until %s", retryAt)
+	}
 	b.reported(second, dns.Report{}, released)
 	b.decide("a", true, nil)
 	want("the Gateway has returned", true)

@@ -60,11 +60,12 @@ func (r *run) dnsFacts(object *v1alpha1.Tunnel) tunnel.DNS {
 	if isManagedElsewhere(object, r.process.options.Tunnel) {
 		return tunnel.DNS{Status: object.Status.DNS} // this process writes nothing
 	}
-	return tunnel.DNS{
-		// A Gateway that exists with another identity keeps its records for its next tunnel.
-		Unreleased: r.decision == nil && object.Status.TunnelID != "" && r.process.dns.unreleased(r.key.NamespacedName, object.Spec.AccountID),
-		Status:     r.dnsStatus(object),
+	facts := tunnel.DNS{Status: r.dnsStatus(object)}
+	// A Gateway that exists with another identity keeps its records for its next tunnel.
+	if r.decision == nil && object.Status.TunnelID != "" {
+		facts.Unreleased, facts.RetryAt = r.process.dns.unreleased(r.key.NamespacedName, object.Spec.AccountID)
 	}
+	return facts
 }
 
 // dnsStatus returns what the Tunnel's status reports. The numbers remain while a zone has

@@ -95,6 +95,16 @@ func (r *registry[K, S, R, M, A]) record(entry *registered[S, R, M, A], report R
 	return before
 }
 
+// lastReport returns the last report on a zone or an account.
+func (r *registry[K, S, R, M, A]) lastReport(key K) (report R) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entry := r.byKey[key]; entry != nil {
+		report = entry.report
+	}
+	return report
+}
+
 // forget forgets a key that is not listed. It returns the last report, and false if the key
 // is listed or not registered.
 func (r *registry[K, S, R, M, A]) forget(key K) (before R, forgotten bool) {

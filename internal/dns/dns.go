@@ -33,7 +33,7 @@ func Observe(f Facts) Memory {
 // NewReport returns what the zone's records mean. The caller has called [Observe].
 func NewReport(f Facts) Report {
 	s := newSituation(f)
-	r := Report{Forbidden: s.forbiddenMessage()}
+	r := Report{Forbidden: s.forbiddenMessage(), RetryAt: f.Memory.failure.retryAt()}
 	if s.class == nil {
 		return r
 	}

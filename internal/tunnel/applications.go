@@ -9,7 +9,7 @@ import (
 
 // applicationsTimeout is how long the Tunnel object of a deleted tunnel waits for its
 // applications of Cloudflare Access. Applications that remain protect nothing, and are
-// reported as orphans.
+// reported as orphans. The time without an answer from Cloudflare does not count.
 const applicationsTimeout = 10 * time.Minute
 
 // Access describes the applications of the Gateway's hostnames. Its zero value means that the
@@ -18,6 +18,9 @@ type Access struct {
 	// Unreleased reports whether applications remain that are handed over to another Gateway
 	// or deleted before the Tunnel object of a deleted tunnel is deleted.
 	Unreleased bool
+	// RetryAt is the uptime before which the applications cannot be released, because the last
+	// request has failed; 0 if it has not.
+	RetryAt time.Duration
 	// Status is what the Tunnel reports about the applications; nil for none.
 	Status *v1alpha1.TunnelAccessStatus
 }
@@ -47,8 +50,8 @@ func (m Memory) awaitApplications(f Facts) Memory {
 	switch {
 	case f.Object == nil || DepartureOf(f) != ReleasesApplications:
 		m.ApplicationsRemainSince = Instant{}
-	case f.Access.Unreleased && !m.ApplicationsRemainSince.IsSet():
-		m.ApplicationsRemainSince = At(f.Uptime)
+	case f.Access.Unreleased:
+		m.ApplicationsRemainSince = m.ApplicationsRemainSince.orLater(f.Uptime, f.Access.RetryAt)
 	}
 	return m
 }

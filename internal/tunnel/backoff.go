@@ -55,13 +55,6 @@ func (b Backoff) rateLimited() bool {
 	return b.Slot.Assigned || b.Problem != nil && b.Problem.Reason == conditions.ReasonRateLimited
 }
 
-// isOutage reports whether the last attempt failed because Cloudflare accepts no requests, or
-// none with the API token.
-func (b Backoff) isOutage() bool {
-	outages := []conditions.Reason{conditions.ReasonCloudflareUnavailable, conditions.ReasonRateLimited, conditions.ReasonUnauthorized}
-	return b.Problem != nil && slices.Contains(outages, b.Problem.Reason)
-}
-
 // next returns the Backoff after another failure.
 func (b Backoff) next(uptime time.Duration, p *Problem, err error) Backoff {
 	requested, _ := provider.RetryAfter(err)

@@ -29,9 +29,6 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if r.Err != nil {
 		return m.afterFailure(track, s, r)
 	}
-	if track == TrackTunnel && m.Backoffs[track].isOutage() {
-		m.waitAgainForRecords(r.Uptime)
-	}
 	m.Backoffs[track] = Backoff{}
 	return m.afterSuccess(s, r)
 }

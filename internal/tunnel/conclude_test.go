@@ -347,28 +347,6 @@ func TestConcludeConfiguringATunnel(t *testing.T) {
 	})
 }
 
-// During an outage the records cannot be released either, so that the wait for them begins again.
-func TestConcludeDeletingATunnelAfterAnOutage(t *testing.T) {
-	waiting := func(f *Facts) { f.Memory.RecordsRemainSince = At(time.Minute) }
-	read := Step{Action: ListConnections, Priority: provider.PriorityDeletion}
-	after := func(since time.Duration) after {
-		return func(m *Memory) {
-			m.Backoffs[TrackTunnel], m.Remote.Connections = Backoff{}, RemoteConnections{Read: At(uptime)}
-			if m.RecordsRemainSince = (Instant{}); since > 0 {
-				m.RecordsRemainSince = At(since)
-			}
-		}
-	}
-	testConclude(t, []concludeRow{
-		{"after an outage", combine(waiting, failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0)), read, Result{}, after(uptime)},
-		{"after the rate limit was reached", combine(waiting, failing(TrackTunnel, conditions.ReasonRateLimited, 0)), read, Result{}, after(uptime)},
-		{"after the API token was refused", combine(waiting, failing(TrackTunnel, conditions.ReasonUnauthorized, 0)), read, Result{}, after(uptime)},
-		{"after another failure", combine(waiting, failing(TrackTunnel, conditions.ReasonConnectorsConnected, 0)), read, Result{}, after(time.Minute)},
-		{"without a failure", waiting, read, Result{}, after(time.Minute)},
-		{"without records", failing(TrackTunnel, conditions.ReasonCloudflareUnavailable, 0), read, Result{}, after(0)},
-	})
-}
-
 func TestConcludeDeletingATunnel(t *testing.T) {
 	deletionBegun := recording(deleting)
 	list := []provider.Connector{disconnected("a"), disconnected("b")}
@@ -576,6 +554,27 @@ func TestObserveUpdatesMemory(t *testing.T) {
 				f.DNS.Unreleased, f.Memory.RecordsRemainSince, f.Credentials.Version = true, At(time.Minute), "2"
 			}),
 			func(m *Memory) { m.CredentialsVersion, m.RecordsRemainSince = "2", At(uptime) },
+		},
+		{
+			"the wait for DNS records begins when their release can be tried again",
+			retiring(func(f *Facts) {
+				f.DNS.Unreleased, f.DNS.RetryAt, f.Memory.RecordsRemainSince = true, uptime+time.Minute, At(time.Minute)
+			}),
+			func(m *Memory) { m.RecordsRemainSince = At(uptime + time.Minute) },
+		},
+		{
+			"an earlier failure to release the DNS records does not matter",
+			retiring(func(f *Facts) {
+				f.DNS.Unreleased, f.DNS.RetryAt, f.Memory.RecordsRemainSince = true, time.Second, At(time.Minute)
+			}),
+			unchanged,
+		},
+		{
+			"the wait for applications begins when their release can be tried again",
+			retiring(tunnelIsAbsent, func(f *Facts) {
+				f.Access.Unreleased, f.Access.RetryAt, f.Memory.ApplicationsRemainSince = true, uptime+time.Minute, At(time.Minute)
+			}),
+			func(m *Memory) { m.ApplicationsRemainSince = At(uptime + time.Minute) },
 		},
 		{"missing credentials do not count as new credentials", credentials(CredentialsMissing), unchanged},
 		{

@@ -215,6 +215,9 @@ type DNS struct {
 	// Unreleased reports whether records remain that a retiring Tunnel moves or
 	// deletes before its tunnel is deleted.
 	Unreleased bool
+	// RetryAt is the uptime before which the records cannot be released, because the last
+	// request has failed; 0 if it has not.
+	RetryAt time.Duration
 	// Status is what the Tunnel reports about the records; nil if dns.mode is Off.
 	Status *v1alpha1.TunnelDNSStatus
 }

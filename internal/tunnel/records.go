@@ -7,17 +7,9 @@ import (
 )
 
 // recordsTimeout is how long a retiring Tunnel waits for its DNS records. Records that
-// remain lead to no tunnel, and are reported as orphans. After an outage that has delayed the
-// deletion of the tunnel, or with another API token, it waits again.
+// remain lead to no tunnel, and are reported as orphans. The time without an answer from
+// Cloudflare does not count, and with another API token it waits again.
 const recordsTimeout = 10 * time.Minute
-
-// waitAgainForRecords begins the wait for records again, after a time in which they could not be
-// released.
-func (m *Memory) waitAgainForRecords(now time.Duration) {
-	if m.RecordsRemainSince.IsSet() {
-		m.RecordsRemainSince = At(now)
-	}
-}
 
 // releaseRecords waits until the DNS records that lead to the tunnel were moved to other
 // Gateways or deleted. Records that lead to a deleted tunnel would answer with an error page. A
@@ -87,8 +79,8 @@ func (m Memory) awaitRecords(f Facts) Memory {
 	switch {
 	case f.Object == nil || DepartureOf(f) < ReleasesRecords:
 		m.RecordsRemainSince = Instant{}
-	case f.DNS.Unreleased && !m.RecordsRemainSince.IsSet():
-		m.RecordsRemainSince = At(f.Uptime)
+	case f.DNS.Unreleased:
+		m.RecordsRemainSince = m.RecordsRemainSince.orLater(f.Uptime, f.DNS.RetryAt)
 	}
 	return m
 }
