@@ -24,8 +24,9 @@ CHART := test/interop/chart
 # The race detector needs a C compiler. `make test RACE=` runs without it.
 RACE ?= -race
 # The race detector multiplies the time. These packages are tested without it: the pure packages
-# of .golangci.yml, which start no goroutine, and tests of whole programs.
-WITHOUT_RACE := internal/(access|connector|credentials|decision|dns|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel)|test/(e2e|envoy|exploration|faults)
+# of .golangci.yml, which start no goroutine, and tests of whole programs. test/integration runs
+# some controllers with it.
+WITHOUT_RACE := internal/(access|connector|credentials|decision|dns|envoy|gateway|hostnames|ingress|kinds|limits|routing|settings|tunnel)|test/(e2e|envoy|exploration|faults|integration)
 # The packages that `make test` tests, for example TEST=./internal/gateway.
 TEST ?= ./...
 # The time for which each fuzz target runs.
@@ -79,7 +80,7 @@ test: control-plane ## Run all tests of the main module; TEST=<packages> selects
 define test-packages
 packages=$$(go list $(TEST) | sort -r | awk '/\/(test\/integration|internal\/controller)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') || exit; \
 	packages=$$(grep $(3) '/($(WITHOUT_RACE))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
-	$(TOOL) gotestsum --format standard-quiet --jsonfile bin/$(1).json -- $(2) -timeout 30m $$packages
+	RACE=$(RACE) $(TOOL) gotestsum --format standard-quiet --jsonfile bin/$(1).json -- $(2) -timeout 30m $$packages
 endef
 
 .PHONY: render
@@ -110,7 +111,7 @@ faults: control-plane ## Repeat all faults in a random order for DURATION (defau
 	@echo "==> repeating faults"
 	@go test ./test/faults -count 1 -timeout 0 -v -args -long=$(or $(DURATION),1h) $(if $(SEED),-seed=$(SEED))
 	@echo "==> comparing the controller with its plan after random operations"
-	@go test ./internal/controller -run '^TestRandomOperationsWithFaults$$' -count 1 -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
+	@go test ./internal/controller -run '^TestRandomOperationsWithFaults' -count 1 -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
 	@echo "==> an hour without Cloudflare"
 	@go test ./internal/controller -run '^TestAnHourWithoutCloudflare$$' -count 1 -timeout 1h -v -args -outage.gateways=500
 

@@ -150,7 +150,12 @@ func (listsFirst) IsWatchListSemanticsUnSupported() bool { return true }
 // server. It restarts the controller. The watches queue the Gateways in h.watched.
 func (h *harness) useCache() {
 	h.t.Helper()
-	ctx := h.t.Context()
+	h.useCacheUntil(h.t.Context())
+}
+
+// useCacheUntil is like useCache with a cache that ends with the context.
+func (h *harness) useCacheUntil(ctx context.Context) {
+	h.t.Helper()
 	started := startCache(ctx, h.t, h.kube)
 	h.cached, h.changes, h.own = started, &state.Changes{}, newOwnWrites()
 	h.watched = workqueue.NewTypedRateLimitingQueue(rateLimiter[state.Key]())

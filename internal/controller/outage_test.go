@@ -87,7 +87,7 @@ func (h *outageHarness) changeAll(gateways int) {
 			h.deleteGateway(i)
 			h.createGateway(gateways + i)
 		} else {
-			h.changeRoute(i)
+			h.changeRoute(i, "/changed")
 		}
 	}
 }

@@ -53,8 +53,10 @@ type outageHarness struct {
 	accountQueue workqueue.TypedRateLimitingInterface[accountKey]
 	// reconciles counts the reconciles of Gateways.
 	reconciles atomic.Int64
-	stop       context.CancelFunc
-	running    sync.WaitGroup
+	// skew is the error of the wall clock.
+	skew    atomic.Int64
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // newOutageHarness returns a controller for that many Gateways. Each has a route and a hostname,
@@ -80,16 +82,14 @@ func newOutageHarness(t *testing.T, gateways int) *outageHarness {
 	for i := range gateways {
 		h.createGateway(i)
 	}
-	h.zoneQueue = workqueue.NewTypedRateLimitingQueue(rateLimiter[zoneKey]())
-	h.accountQueue = workqueue.NewTypedRateLimitingQueue(rateLimiter[accountKey]())
 	h.adapt = func(d *dependencies, o *Options) {
 		d.clock, d.requeue = systemClock(), func(key state.Key) { h.watched.Add(key) }
+		d.clock.now = func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
 		d.enqueueZone = func(key zoneKey) { h.zoneQueue.AddAfter(key, executorDelay) }
 		d.enqueueAccount = func(key accountKey) { h.accountQueue.AddAfter(key, executorDelay) }
 		h.openCloudflare(o)
 		h.options = *o
 	}
-	h.useCache()
 	return h
 }
 
@@ -142,10 +142,13 @@ func (t handlerTransport) RoundTrip(r *http.Request) (response *http.Response, e
 	return recorder.Result(), nil
 }
 
-// start starts the controller, which runs until the test ends.
+// start starts a controller process.
 func (h *outageHarness) start() {
 	ctx, stop := context.WithCancel(h.t.Context())
 	h.stop = stop
+	h.zoneQueue = workqueue.NewTypedRateLimitingQueue(rateLimiter[zoneKey]())
+	h.accountQueue = workqueue.NewTypedRateLimitingQueue(rateLimiter[accountKey]())
+	h.useCacheUntil(ctx)
 	for range 4 { // the default of --workers
 		runWorker(ctx, h, h.watched, func(ctx context.Context, key state.Key) (reconcile.Result, error) {
 			h.reconciles.Add(1)
@@ -165,7 +168,7 @@ func (h *outageHarness) start() {
 	}
 }
 
-// close stops the controller.
+// close stops the process.
 func (h *outageHarness) close() {
 	h.stop()
 	h.watched.ShutDown()
@@ -242,13 +245,13 @@ func (h *outageHarness) deleteGateway(i int) {
 }
 
 // changeRoute makes the Gateway's route match another path.
-func (h *outageHarness) changeRoute(i int) {
+func (h *outageHarness) changeRoute(i int, path string) {
 	h.t.Helper()
 	key, route := gatewayNumber(i), &gatewayv1.HTTPRoute{}
 	h.change(key.Namespace, key.Name, route, func() {
 		route.Generation++
 		route.Spec.Rules[0].Matches = []gatewayv1.HTTPRouteMatch{{Path: &gatewayv1.HTTPPathMatch{
-			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To("/changed"),
+			Type: ptr.To(gatewayv1.PathMatchExact), Value: ptr.To(path),
 		}}}
 	})
 }

@@ -130,17 +130,8 @@ func (r remoteState) sorted() remoteState {
 // remote returns what the account has.
 func (h *outageHarness) remote() (got remoteState) {
 	h.t.Helper()
-	for _, t := range h.cloudflare.Tunnels() {
-		if t.Deleted {
-			continue
-		}
-		var stored struct{ Ingress []ingressRule }
-		if content, _ := h.cloudflare.StoredConfiguration(t.ID); content != nil {
-			if err := json.Unmarshal(content, &stored); err != nil {
-				h.t.Fatal(err)
-			}
-		}
-		got.Tunnels = append(got.Tunnels, fmt.Sprintf("%s: %v", t.Name, stored.Ingress))
+	for _, found := range h.tunnels() {
+		got.Tunnels = append(got.Tunnels, fmt.Sprintf("%s: %v", found.name, found.rules))
 	}
 	for _, r := range h.records.Records(h.zone) {
 		got.Records = append(got.Records, r.Name+" "+r.Content)
@@ -149,4 +140,26 @@ func (h *outageHarness) remote() (got remoteState) {
 		got.Applications = append(got.Applications, strings.Join(a.Domains, ","))
 	}
 	return got.sorted()
+}
+
+// remoteTunnel is a tunnel that exists, with its rules.
+type remoteTunnel struct {
+	name  string
+	rules []ingressRule
+}
+
+func (h *outageHarness) tunnels() (found []remoteTunnel) {
+	h.t.Helper()
+	for _, t := range h.cloudflare.Tunnels() {
+		var stored struct{ Ingress []ingressRule }
+		if content, _ := h.cloudflare.StoredConfiguration(t.ID); content != nil {
+			if err := json.Unmarshal(content, &stored); err != nil {
+				h.t.Fatal(err)
+			}
+		}
+		if !t.Deleted {
+			found = append(found, remoteTunnel{t.Name, stored.Ingress})
+		}
+	}
+	return found
 }

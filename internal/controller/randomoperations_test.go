@@ -32,12 +32,9 @@ var (
 // fail at random. Whenever the faults end, the controller reaches the state that the plan shows,
 // and every tunnel belongs to one Tunnel.
 func TestRandomOperationsWithFaults(t *testing.T) {
-	seed := *operationsSeed
-	for seed == 0 {
-		seed = rand.Uint64() // #nosec G404 -- a test
-	}
+	seed := randomSeed()
 	synctest.Test(t, func(t *testing.T) { // retries of statuses have a clock of their own
-		w := &faultyWorld{world: newWorld(t, seed, goldenCases(t)), retained: map[string]bool{}, failures: failures{seed: seed, writes: map[write]uint64{}}}
+		w := &faultyWorld{world: newWorld(t, seed, goldenCases(t)), retained: map[string]bool{}, failures: newFailures(seed)}
 		w.injectError = w.failWrite
 		for i := range *operationCount {
 			name := w.operate()
@@ -51,34 +48,53 @@ func TestRandomOperationsWithFaults(t *testing.T) {
 	})
 }
 
+// randomSeed returns the seed for a test.
+func randomSeed() uint64 {
+	seed := *operationsSeed
+	for seed == 0 {
+		seed = rand.Uint64() // #nosec G404 -- a test
+	}
+	return seed
+}
+
 // faultyWorld is a world in which everything that the controller uses can fail.
 type faultyWorld struct {
 	*world
-	// failing is how many of a hundred writes to the API server fail.
-	failing int
 	// retained are the names of tunnels that may outlive their Tunnels.
 	retained map[string]bool
 	// deleted are the keys of deleted Gateways, whose events have put them in the queue.
 	deleted []state.Key
-	failures
+	*failures
 }
 
 // failures chooses which writes to the API server fail. Writes run at the same time, so that the
 // choice must not depend on their order.
 type failures struct {
-	mu     sync.Mutex
-	seed   uint64
-	writes map[write]uint64 // how often each has been tried
+	mu sync.Mutex
+	// failing is how many of a hundred writes fail.
+	failing int
+	seed    uint64
+	writes  map[write]uint64 // how often each has been tried
 }
 
-// next returns the random numbers for the next attempt.
-func (f *failures) next(o write) *rand.Rand {
+func newFailures(seed uint64) *failures { return &failures{seed: seed, writes: map[write]uint64{}} }
+
+// setFailing sets how many of a hundred writes fail.
+func (f *failures) setFailing(failing int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failing = failing
+}
+
+// next returns the random numbers for the next attempt, and whether it fails.
+func (f *failures) next(o write) (random *rand.Rand, fails bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.writes[o]++
 	hash := fnv.New64a()
-	_, _ = fmt.Fprint(hash, o, f.writes[o])            // a hash never fails
-	return rand.New(rand.NewPCG(f.seed, hash.Sum64())) //nolint:gosec // the test must be reproducible
+	_, _ = fmt.Fprint(hash, o, f.writes[o])              // a hash never fails
+	random = rand.New(rand.NewPCG(f.seed, hash.Sum64())) //nolint:gosec // the test must be reproducible
+	return random, random.IntN(100) < f.failing
 }
 
 // operation is a change by a user, or a fault.
@@ -92,7 +108,7 @@ var operations = []operation{
 	{"change objects", func(w *faultyWorld) { w.change() }},
 	{"delete a Gateway", (*faultyWorld).deleteGateway},
 	{"let calls to Cloudflare fail", (*faultyWorld).failCalls},
-	{"let writes to the API server fail", func(w *faultyWorld) { w.failing = w.random.IntN(100) }},
+	{"let writes to the API server fail", func(w *faultyWorld) { w.setFailing(w.random.IntN(100)) }},
 	{"restart the controller", func(w *faultyWorld) { w.restart() }},
 	{"set the clock", (*faultyWorld).jump},
 	{"freeze the cache", func(w *faultyWorld) { w.freezeCache() }},
@@ -123,7 +139,7 @@ func (w *faultyWorld) operate() string {
 // heal ends all faults, and compares the controller with the plan.
 func (w *faultyWorld) heal() {
 	w.t.Helper()
-	w.failing = 0
+	w.setFailing(0)
 	w.unfreezeCache()
 	w.cloud.ClearFailures()
 	w.resume()
@@ -237,9 +253,9 @@ func (w *faultyWorld) failCalls() {
 }
 
 // failWrite lets a part of the writes to the API server fail, some of them after they were applied.
-func (w *faultyWorld) failWrite(o write) (applied bool, err error) {
-	random := w.next(o)
-	if random.IntN(100) >= w.failing {
+func (f *failures) failWrite(o write) (applied bool, err error) {
+	random, fails := f.next(o)
+	if !fails {
 		return true, nil
 	}
 	resource := schema.GroupResource{Resource: o.kind}

@@ -549,7 +549,7 @@ func TestObserveUpdatesMemory(t *testing.T) {
 			allOf(cleared(TrackTunnel), cleared(TrackConfiguration), cleared(TrackToken), func(m *Memory) { m.CredentialsVersion = "2" }),
 		},
 		{
-			"new credentials restart the wait for DNS records, which the old ones may not have released",
+			"new credentials restart the wait for DNS records",
 			retiring(func(f *Facts) {
 				f.DNS.Unreleased, f.Memory.RecordsRemainSince, f.Credentials.Version = true, At(time.Minute), "2"
 			}),
