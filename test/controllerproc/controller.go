@@ -13,23 +13,20 @@ import (
 )
 
 // Build builds the controller to the absolute path, with the main module's requirements.
-// It enables the race detector if it is enabled in the calling program.
 //
 // The working directory must be inside the repository, or in a module that requires it.
 func Build(ctx context.Context, path string) error {
-	if raceDetector {
-		return build(ctx, path, "-race", "CGO_ENABLED=1")
-	}
-	return BuildFast(ctx, path)
-}
-
-// BuildFast is like [Build], but never enables the race detector, which multiplies the CPU time.
-func BuildFast(ctx context.Context, path string) error {
 	return build(ctx, path, "-trimpath", "CGO_ENABLED=0")
 }
 
-// build builds with a flag and a value of CGO_ENABLED that reuse the build cache of the calling
-// test or of `make build`.
+// BuildRacing is like [Build], and enables the race detector, which multiplies the CPU time and
+// needs a C compiler.
+func BuildRacing(ctx context.Context, path string) error {
+	return build(ctx, path, "-race", "CGO_ENABLED=1")
+}
+
+// build builds with a flag and a value of CGO_ENABLED that reuse the build cache of `make test` or
+// `make build`.
 func build(ctx context.Context, path, flag, cgo string) error {
 	root, err := binaries.Root(ctx)
 	if err != nil {

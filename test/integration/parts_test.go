@@ -53,9 +53,9 @@ var parts = map[string]string{
 	"others": "!envoy && !envoy-rollouts && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
 }
 
-// fastParts are the parts whose controllers have no race detector, because the controllers in the
-// other parts run the same code.
-var fastParts = []string{"dns", "load", "ownership", "slow", "users"}
+// racingParts are the parts whose controllers have the race detector. The controllers in the other
+// parts run the same code.
+var racingParts = []string{"crashes", "envoy", "others"}
 
 // network is the part of the network namespace that belongs to a part's process. Nodes serve
 // Pod and Service addresses, so those of the two parts with Envoys must differ.
@@ -121,8 +121,8 @@ func runPart(t *testing.T, name, filter string) {
 	arguments := append(os.Args[1:], "-test.run=^TestIntegration$", "-ginkgo.label-filter="+filter, "-ginkgo.json-report="+results)
 	run := exec.CommandContext(t.Context(), os.Args[0], arguments...) // #nosec G702 -- the path of this test program
 	run.Env = append(os.Environ(), kubeconfigVariable+"="+config, controllerKubeconfigVariable+"="+identity, partVariable+"="+name)
-	if slices.Contains(fastParts, name) {
-		run.Env = append(run.Env, binaryVariable+"="+fastBinary())
+	if os.Getenv(raceVariable) != "" && slices.Contains(racingParts, name) {
+		run.Env = append(run.Env, binaryVariable+"="+racingBinary())
 	}
 	run.Cancel = func() error { return run.Process.Signal(os.Interrupt) }
 	output, err := run.CombinedOutput()

@@ -2,7 +2,6 @@ package integration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -92,23 +91,30 @@ func prepare() error {
 			return fmt.Errorf("build %s: %w\n%s", program, err, output)
 		}
 	}
-	return errors.Join(controllerproc.Build(ctx, binary), controllerproc.BuildFast(ctx, fastBinary()))
+	if err := controllerproc.Build(ctx, binary); err != nil || os.Getenv(raceVariable) == "" {
+		return err
+	}
+	return controllerproc.BuildRacing(ctx, racingBinary())
 }
 
-// fastDirectory is below the controller's directory.
-const fastDirectory = "fast"
+const (
+	// raceVariable is set if some controllers have the race detector, as in `make test`.
+	raceVariable = "RACE"
+	// racingDirectory is below the controller's directory.
+	racingDirectory = "racing"
+)
 
-// fastBinary returns the path to a controller without the race detector. Its messages begin with
+// racingBinary returns the path to a controller with the race detector. Its messages begin with
 // the same name.
-func fastBinary() string {
-	return filepath.Join(filepath.Dir(binary), fastDirectory, filepath.Base(binary))
+func racingBinary() string {
+	return filepath.Join(filepath.Dir(binary), racingDirectory, filepath.Base(binary))
 }
 
 // programPath returns the path to a program that the tests run. It is in the controller's
 // directory.
 func programPath(name string) string {
 	directory := filepath.Dir(binary)
-	if filepath.Base(directory) == fastDirectory {
+	if filepath.Base(directory) == racingDirectory {
 		directory = filepath.Dir(directory)
 	}
 	return filepath.Join(directory, name)
