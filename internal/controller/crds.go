@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"golang.org/x/mod/semver"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -112,7 +113,7 @@ func checkGatewayCRDs(versions map[string]string) (unversioned []string, err err
 
 // requiredVersions maps the controller's own CRDs to the versions that are built into
 // this program.
-func requiredVersions() (map[string]string, error) {
+var requiredVersions = sync.OnceValues(func() (map[string]string, error) {
 	crds, err := manifest.CRDs()
 	if err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func requiredVersions() (map[string]string, error) {
 		}
 	}
 	return required, nil
-}
+})
 
 // checkControllerCRDs returns an error for each of the controller's own CRDs that is
 // missing or older than the required version. A newer CRD contains all required fields.
