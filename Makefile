@@ -70,13 +70,12 @@ test: control-plane ## Run all tests of the main module; TEST=<packages> selects
 	@mkdir -p bin
 	@status=0; \
 	($(call test-packages,test-results,$(RACE),-vE)) || status=1; \
-	($(call test-packages,test-sequential-results,-p 3,-E)) || status=1; \
+	($(call test-packages,test-sequential-results,,-E)) || status=1; \
 	exit $$status
 
 # test-packages tests the packages of TEST that `grep $(3)` selects by WITHOUT_RACE, with
 # flags $(2), and writes the results to bin/$(1).json. The packages that take longest start first:
-# two of them, and then the packages below test. The tests of whole programs often wait, so that
-# three packages run at a time without the race detector.
+# two of them, and then the packages below test.
 define test-packages
 packages=$$(go list $(TEST) | sort -r | awk '/\/(test\/integration|internal\/controller)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') || exit; \
 	packages=$$(grep $(3) '/($(WITHOUT_RACE))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \

@@ -12,7 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -51,27 +50,20 @@ func splitAddress(address string) (host string, port int32, err error) {
 }
 
 // resolve returns an endpoint for the Service with that DNS name, and selects the
-// endpoints in turn. It reads the Service and its EndpointSlices without a cache.
+// endpoints in turn.
 func (n *Node) resolve(ctx context.Context, host string, port int32) (endpoint, error) {
 	key, err := serviceKey(host)
 	if err != nil {
 		return endpoint{}, err
 	}
-	service := &corev1.Service{}
-	if err := n.kube.Get(ctx, key, service); apierrors.IsNotFound(err) {
-		return endpoint{}, fmt.Errorf("the Service %s was not found", key)
-	} else if err != nil {
-		return endpoint{}, fmt.Errorf("read Service %s: %w", key, err)
+	service, slices, err := n.services.read(ctx, n.kube, key)
+	if err != nil {
+		return endpoint{}, err
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
 		return endpoint{}, fmt.Errorf("the Service %s has type ExternalName and no endpoints", key)
 	}
-	var slices discoveryv1.EndpointSliceList
-	err = n.kube.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: key.Name})
-	if err != nil {
-		return endpoint{}, fmt.Errorf("read the EndpointSlices of Service %s: %w", key, err)
-	}
-	ready, err := endpoints(service, slices.Items, port)
+	ready, err := endpoints(service, slices, port)
 	if err != nil {
 		return endpoint{}, err
 	}

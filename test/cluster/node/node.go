@@ -91,6 +91,7 @@ type Node struct {
 	network  *network
 	binds    bool   // whether the node binds Pods
 	proxy    *proxy // nil unless the node serves addresses
+	services services
 
 	ctx         context.Context // canceled when the node stops
 	cancel      context.CancelFunc
