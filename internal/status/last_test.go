@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -88,5 +89,22 @@ func TestUnchangedReportDoesNotEndRetries(t *testing.T) {
 		if cluster.unwritten != 1 {
 			t.Fatalf("%d statuses are unwritten, want 1", cluster.unwritten)
 		}
+	}
+}
+
+// A Write that its context ends leaves statuses unwritten, and the same report must write them.
+func TestCanceledWriteIsRepeated(t *testing.T) {
+	cluster, first, last := newFakeCluster(t), report(), status.Last{}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := cluster.writer.Write(canceled, owner, first, &last); err == nil {
+		t.Fatal("the canceled Write has no error")
+	}
+	if err := cluster.writer.Write(t.Context(), owner, first, &last); err != nil {
+		t.Fatal(err)
+	}
+	// Expected to fail: the report counts as written, although no attempt was made.
+	if route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{}); len(route.Status.Parents) > 0 {
+		t.Error("the route has a status now: turn this test round")
 	}
 }
