@@ -70,8 +70,12 @@ func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.
 	c := last.replace(report, w.failed.objects(owner))
 	attached, onGateway := w.attachedWrites(report, c), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
 	w.failed.replace(w, owner, slices.Concat(attached, onGateway))
-	first := w.attemptAll(ctx, owner, attached)
-	return first.and(w.attemptAll(ctx, owner, onGateway)).err()
+	failed := w.attemptAll(ctx, owner, attached)
+	failed = failed.and(w.attemptAll(ctx, owner, onGateway))
+	if ctx.Err() != nil && last != nil {
+		*last = Last{} // not every status was attempted
+	}
+	return failed.err()
 }
 
 // WriteAttached writes the statuses of the ListenerSets, routes and policies in the report, like
