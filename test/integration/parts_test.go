@@ -55,7 +55,7 @@ var parts = map[string]string{
 
 // racingParts are the parts whose controllers have the race detector. The controllers in the other
 // parts run the same code.
-var racingParts = []string{"crashes", "envoy", "others"}
+var racingParts = []string{"envoy", "others"}
 
 // network is the part of the network namespace that belongs to a part's process. Nodes serve
 // Pod and Service addresses, so those of the two parts with Envoys must differ.
