@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// confirmTimeout limits how long a decision waits for a confirmation.
-	confirmTimeout = time.Second
+	// confirmTimeout limits how long a decision waits for a confirmation, and confirmPause is
+	// how long none is requested after the API server did not answer.
+	confirmTimeout, confirmPause = time.Second, 10 * time.Second
 	// confirmationsPerSecond limits the requests for references to objects that do not exist.
 	confirmationsPerSecond = 10
 	// maxConfirmed limits the memory for references to objects that do not exist.
@@ -32,19 +33,14 @@ type confirmer struct {
 	limiter *rate.Limiter
 
 	mu sync.Mutex
-	// missing are the objects about which the API server was asked, and that the cache has not
-	// received since.
-	missing map[objectRef]bool
-}
-
-// objectRef is an object by its kind, in the form of kindOf.
-type objectRef struct {
-	kind string
-	client.ObjectKey
+	// missing are the objects that did not exist, and that the cache has not received since.
+	missing map[writtenObject]bool
+	// pausedUntil is when the API server is asked again.
+	pausedUntil time.Time
 }
 
 func newConfirmer(live client.Reader) *confirmer {
-	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[objectRef]bool{}}
+	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[writtenObject]bool{}}
 }
 
 // isConfirmed reports whether the confirmer asks for objects of this type: what routes,
@@ -60,39 +56,48 @@ func isConfirmed(object client.Object) bool {
 // confirm returns nil if cached, the cache's answer, is that the object does not exist, but
 // it does; object is the object then. Otherwise, it returns cached.
 func (c *confirmer) confirm(ctx context.Context, key client.ObjectKey, object client.Object, cached error) error {
-	ref := objectRef{kindOf(object), key}
+	name := writtenObject{typeName(object), key}
 	if !apierrors.IsNotFound(cached) {
-		c.setMissing(ref, false)
+		c.received(name)
 		return cached
 	}
-	if c.isMissing(ref) || !c.limiter.Allow() {
+	if !c.asks(name) {
 		return cached
 	}
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	limited, cancel := context.WithTimeout(ctx, confirmTimeout)
 	defer cancel()
-	c.setMissing(ref, true)
-	if err := c.live.Get(ctx, key, object); err != nil {
+	if err := c.live.Get(limited, key, object); err != nil {
+		c.answered(name, err)
 		return cached
 	}
 	_, err := compact(object)
 	return err
 }
 
-func (c *confirmer) isMissing(ref objectRef) bool {
+// received records that the cache has the object.
+func (c *confirmer) received(name writtenObject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.missing[ref]
+	delete(c.missing, name)
 }
 
-func (c *confirmer) setMissing(ref objectRef, missing bool) {
+// asks reports whether the API server is to be asked about the object.
+func (c *confirmer) asks(name writtenObject) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !missing {
-		delete(c.missing, ref)
+	return !c.missing[name] && !time.Now().Before(c.pausedUntil) && c.limiter.Allow()
+}
+
+// answered records an answer without an object.
+func (c *confirmer) answered(name writtenObject, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !apierrors.IsNotFound(err) {
+		c.pausedUntil = time.Now().Add(confirmPause)
 		return
 	}
 	if len(c.missing) >= maxConfirmed {
 		clear(c.missing)
 	}
-	c.missing[ref] = true
+	c.missing[name] = true
 }
