@@ -74,8 +74,8 @@ test: control-plane ## Run all tests of the main module; TEST=<packages> selects
 	exit $$status
 
 # test-packages tests the packages of TEST that `grep $(3)` selects by WITHOUT_RACE, with
-# flags $(2), and writes the results to bin/$(1).json. The packages that take longest start first:
-# two of them, and then the packages below test.
+# flags $(2), and writes the results to bin/$(1).json. The package that takes longest starts
+# first, and then those below test.
 define test-packages
 packages=$$(go list $(TEST) | sort -r | awk '/\/(test\/integration|internal\/controller)$$/ { print; next } { rest = rest $$0 "\n" } END { printf "%s", rest }') || exit; \
 	packages=$$(grep $(3) '/($(WITHOUT_RACE))$$' <<<"$$packages" || true); [[ -z $$packages ]] || \
@@ -109,8 +109,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (default 3s)
 faults: control-plane ## Repeat all faults in a random order for DURATION (default 1h), 2,000 random operations, and an hour-long outage with 500 Gateways; SEED=<number> repeats an order
 	@echo "==> repeating faults"
 	@go test ./test/faults -count 1 -timeout 0 -v -args -long=$(or $(DURATION),1h) $(if $(SEED),-seed=$(SEED))
-	@echo "==> comparing the controller with its plan after random operations"
-	@go test ./internal/controller -run '^TestRandomOperationsWithFaults' -count 1 -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
+	@echo "==> comparing the controller with its plan, and Cloudflare with the objects, after random operations"
+	@go test ./internal/controller -run '^TestRandomOperationsWithFaults' -count 1 -timeout 1h -v -args -operations=2000 $(if $(SEED),-operations.seed=$(SEED))
 	@echo "==> an hour without Cloudflare"
 	@go test ./internal/controller -run '^TestAnHourWithoutCloudflare$$' -count 1 -timeout 1h -v -args -outage.gateways=500
 

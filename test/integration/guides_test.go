@@ -48,7 +48,7 @@ var _ = Describe("a guide to a feature of Envoy", envoyRollouts, Ordered, Contin
 		env.guideBackend("shop", answer("stable"))
 		env.guideBackend("shop-canary", answer("canary"))
 		g.apply(0)
-		Eventually(g.count).WithArguments(50).ShouldNot(HaveKey("404 ")) // both Envoys have the route
+		Eventually(g.count).WithArguments(100).Should(And(HaveLen(2), HaveKey("200 stable"), HaveKey("200 canary"))) // from both Envoys
 		// Each range is at least five standard deviations wide on both sides.
 		counts := g.count(1000)
 		Expect(counts).To(And(HaveLen(2), HaveKeyWithValue("200 canary", BeNumerically("~", 100, 50))))

@@ -53,8 +53,8 @@ var parts = map[string]string{
 	"others": "!envoy && !envoy-rollouts && !slow && !crashes && !lifecycle && !ownership && !dns && !users && !load",
 }
 
-// racingParts are the parts whose controllers have the race detector. The controllers in the other
-// parts run the same code.
+// racingParts are the parts whose controllers have the race detector. The tests of
+// internal/controller run the other parts' code with it.
 var racingParts = []string{"envoy", "others"}
 
 // network is the part of the network namespace that belongs to a part's process. Nodes serve

@@ -33,9 +33,6 @@ func (s *services) read(ctx context.Context, kube client.Reader, key client.Obje
 	defer cancel()
 	service, slices := &corev1.Service{}, &discoveryv1.EndpointSliceList{}
 	err := kube.Get(limited, key, service)
-	if apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("the Service %s was not found", key)
-	}
 	if err == nil {
 		err = kube.List(limited, slices, client.InNamespace(key.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: key.Name})
 	}
@@ -43,6 +40,9 @@ func (s *services) read(ctx context.Context, kube client.Reader, key client.Obje
 	defer s.mu.Unlock()
 	last, known := s.last[key]
 	switch {
+	case apierrors.IsNotFound(err):
+		delete(s.last, key)
+		return nil, nil, fmt.Errorf("the Service %s was not found", key)
 	case err == nil:
 		if s.last == nil {
 			s.last = map[client.ObjectKey]lastService{}

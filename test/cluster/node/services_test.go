@@ -45,4 +45,8 @@ func TestServicesAreKnownWithoutTheAPIServer(t *testing.T) {
 	if _, _, err := s.read(t.Context(), kube, web); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("a deleted Service: got %v", err)
 	}
+	down = errors.New("connection refused")
+	if _, _, err := s.read(t.Context(), kube, web); err == nil {
+		t.Error("a deleted Service is still known")
+	}
 }
