@@ -190,9 +190,9 @@ func (a *Access) RevokeTokens(ctx context.Context, id provider.ApplicationID) er
 		if err != nil || len(bytes.TrimSpace(body)) == 0 {
 			return err
 		}
-		var response *struct{ Result map[string]any }
-		if err := json.Unmarshal(body, &response); err != nil || response == nil {
-			return unexpected("no JSON object") // for example a page about maintenance
+		var response struct{ Success bool }
+		if json.Unmarshal(body, &response) != nil || !response.Success {
+			return unexpected("no success") // for example a page about maintenance
 		}
 		return nil
 	})

@@ -163,7 +163,9 @@ func TestUnexpectedResponsesOfAccessAreUnavailableErrors(t *testing.T) {
 		"revoked":                     {revoke, fmt.Sprintf(one, "{}"), true},
 		"revoked, a page":             {revoke, `<html>maintenance</html>`, false},
 		"revoked, null":               {revoke, `null`, false},
-		"revoked, a text":             {revoke, fmt.Sprintf(one, `"nothing"`), false},
+		"revoked, a text":             {revoke, fmt.Sprintf(one, `"nothing"`), true},
+		"not revoked":                 {revoke, `{"success":false,"errors":[]}`, false},
+		"revoked, an object":          {revoke, `{}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := test.call(accessReturning(t, http.StatusOK, test.body))
