@@ -17,7 +17,7 @@ func NewReport(f Facts) Report {
 	r := Report{
 		Gateways: s.verdicts(a), Read: s.remote != nil, Tagged: map[string]*Application{}, Released: s.released(),
 		Allows: s.allows, Counts: map[conditions.Reason]int{}, Total: len(f.Memory.applications.all), ReadAt: f.Memory.applications.read.at,
-		RetryAt: f.Memory.failure.retryAt(),
+		BlockedUntil: f.Memory.blocked,
 	}
 	if message := s.forbiddenMessage(); s.isDemandedAnywhere() {
 		r.Forbidden = message

@@ -12,6 +12,14 @@ import (
 
 // Conclude returns the Memory after step s has returned result r.
 func Conclude(m Memory, s Step, r Result) Memory {
+	m = m.conclude(s, r)
+	if provider.IsTransient(r.Err) || slices.ContainsFunc(r.Writes, func(w WriteResult) bool { return provider.IsTransient(w.Err) }) {
+		m.blocked = max(m.failure.until, r.Uptime)
+	}
+	return m
+}
+
+func (m Memory) conclude(s Step, r Result) Memory {
 	switch {
 	case s.Ends() || s.Action == ConcludeAdoptions:
 		return m

@@ -37,14 +37,6 @@ func backoff(count int) time.Duration {
 	return min(minBackoff<<min(count, maxDoublings), maxBackoff)
 }
 
-// retryAt is documented at [Report.RetryAt].
-func (f failure) retryAt() time.Duration {
-	if f.forbidden != "" {
-		return 0
-	}
-	return f.until
-}
-
 // next returns the failure after another one, with a growing delay.
 func (f failure) next(err error, uptime time.Duration) failure {
 	wait := backoff(f.count)

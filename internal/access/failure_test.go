@@ -232,3 +232,35 @@ func TestOtherSettingsAreStored(t *testing.T) {
 		t.Errorf("the verdict is %+v", v)
 	}
 }
+
+func TestReportSaysUntilWhenNothingCouldBeChanged(t *testing.T) {
+	down := &provider.UnavailableError{Err: errors.New("down"), RetryAfter: time.Hour}
+	list, write := access.Step{Action: access.ReadApplications}, access.Step{Action: access.Apply, Writes: []access.Write{{}}}
+	observed := func(m access.Memory, uptime time.Duration, token string) access.Memory {
+		return access.Observe(access.Facts{Memory: m, Uptime: uptime, TokenVersion: token})
+	}
+	m := observed(access.Memory{}, time.Second, "1")
+	for _, step := range []struct {
+		name  string
+		after func(access.Memory) access.Memory
+		want  time.Duration
+	}{
+		{"a start", func(m access.Memory) access.Memory { return m }, 0},
+		{"an outage", func(m access.Memory) access.Memory {
+			return access.Conclude(m, list, access.Result{Uptime: time.Minute, Err: down})
+		}, 61 * time.Minute},
+		{"a success", func(m access.Memory) access.Memory {
+			return access.Conclude(m, list, access.Result{Uptime: 62 * time.Minute})
+		}, 61 * time.Minute},
+		{"a delayed write", func(m access.Memory) access.Memory {
+			limited := &provider.RateLimitedError{RetryAfter: time.Minute}
+			return access.Conclude(m, write, access.Result{Uptime: 63 * time.Minute, Writes: []access.WriteResult{{Err: limited}}})
+		}, 64 * time.Minute},
+		{"another token", func(m access.Memory) access.Memory { return observed(m, 65*time.Minute, "2") }, 65 * time.Minute},
+	} {
+		m = step.after(m)
+		if got := access.NewReport(access.Facts{Memory: m, TokenVersion: "2"}).BlockedUntil; got != step.want {
+			t.Errorf("after %s, blocked until %s, want %s", step.name, got, step.want)
+		}
+	}
+}

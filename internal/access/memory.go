@@ -32,6 +32,8 @@ type Memory struct {
 	applications applicationsMemory
 	policies     policiesMemory
 	failure      failure
+	// blocked is documented at [Report.BlockedUntil].
+	blocked time.Duration
 	// tags are the tags that exist, because an application has them or a request made
 	// them.
 	tags map[string]bool

@@ -78,9 +78,9 @@ type Report struct {
 	Managed, Total int
 	// ReadAt is the uptime of the last list; 0 before the first.
 	ReadAt time.Duration
-	// RetryAt is the uptime before which no request is sent because the last one has failed; 0
-	// after a success, or if the API token cannot be used.
-	RetryAt time.Duration
+	// BlockedUntil is the last uptime before which nothing could be changed: because Cloudflare
+	// did not answer, or because the API token was another one. It is 0 if there was none.
+	BlockedUntil time.Duration
 	// Waiting counts the writes that a limit delays.
 	Waiting int
 }

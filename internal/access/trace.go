@@ -15,6 +15,9 @@ import (
 func Observe(f Facts) Memory {
 	m := f.Memory
 	if m.token != f.TokenVersion {
+		if m.token != "" {
+			m.blocked = f.Uptime
+		}
 		m.token, m.failure, m.refused = f.TokenVersion, failure{}, nil
 	}
 	if !m.started.IsSet() {

@@ -157,16 +157,16 @@ func (b *accessBook) gateways(key accountKey, classes []access.Class) (list []ac
 }
 
 // unreleased reports whether applications of the retiring Gateway may remain, if those in
-// the account are managed. No request to the account is sent before the uptime retryAt.
-func (b *accessBook) unreleased(name types.NamespacedName, account accountKey) (unreleased bool, retryAt time.Duration) {
+// the account are managed. blockedUntil is [access.Report.BlockedUntil].
+func (b *accessBook) unreleased(name types.NamespacedName, account accountKey) (unreleased bool, blockedUntil time.Duration) {
 	if len(b.accounts.managed(account.id)) == 0 {
 		return false, 0
 	}
-	retryAt = b.accounts.lastReport(account).RetryAt
+	blockedUntil = b.accounts.lastReport(account).BlockedUntil
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	entry := b.entries[name]
-	return entry == nil || !entry.released, retryAt
+	return entry == nil || !entry.released, blockedUntil
 }
 
 // reported records an account's report. It requeues the Gateways whose verdicts or state it

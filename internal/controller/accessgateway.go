@@ -209,7 +209,7 @@ func (r *run) accessFacts(object *v1alpha1.Tunnel) tunnel.Access {
 	}
 	facts := tunnel.Access{Status: r.accessStatus(object)}
 	if r.decision == nil { // a Gateway that exists with another identity keeps its applications
-		facts.Unreleased, facts.RetryAt = r.process.access.unreleased(r.key.NamespacedName, accountKey{object.Spec.AccountID})
+		facts.Unreleased, facts.BlockedUntil = r.process.access.unreleased(r.key.NamespacedName, accountKey{object.Spec.AccountID})
 	}
 	return facts
 }

@@ -192,9 +192,9 @@ func (b *dnsBook) findings(name types.NamespacedName) (dns.Findings, bool) {
 }
 
 // unreleased reports whether a zone that is managed may have a record that leads to the
-// Gateway's Tunnel, which retires or can retire. No request to one of these zones is sent
-// before the uptime retryAt.
-func (b *dnsBook) unreleased(name types.NamespacedName, account string) (unreleased bool, retryAt time.Duration) {
+// Gateway's Tunnel, which retires or can retire. blockedUntil is the latest
+// [dns.Report.BlockedUntil] of these zones.
+func (b *dnsBook) unreleased(name types.NamespacedName, account string) (unreleased bool, blockedUntil time.Duration) {
 	zones := b.zones.managed(account)
 	b.mu.Lock()
 	if entry := b.entries[name]; entry != nil {
@@ -202,9 +202,9 @@ func (b *dnsBook) unreleased(name types.NamespacedName, account string) (unrelea
 	}
 	b.mu.Unlock()
 	for _, key := range zones {
-		retryAt = max(retryAt, b.zones.lastReport(key).RetryAt)
+		blockedUntil = max(blockedUntil, b.zones.lastReport(key).BlockedUntil)
 	}
-	return len(zones) > 0, retryAt
+	return len(zones) > 0, blockedUntil
 }
 
 // reported records a zone's report. It requeues the Gateways whose findings or state it

@@ -223,9 +223,9 @@ func TestReleaseCountsForEachZoneAndRetirement(t *testing.T) {
 	want("both zones", false)
 	b.reported(second, released, dns.Report{})
 	want("a zone that has records again", true)
-	b.zones.byKey[key].report.RetryAt, b.zones.byKey[second].report.RetryAt = 2*time.Minute, time.Minute
-	if _, retryAt := b.unreleased(gatewayName("a"), "account"); retryAt != time.Minute {
-		t.Errorf("the second zone's failure lasts until %s", retryAt)
+	b.zones.byKey[key].report.BlockedUntil, b.zones.byKey[second].report.BlockedUntil = 2*time.Minute, time.Minute
+	if _, blockedUntil := b.unreleased(gatewayName("a"), "account"); blockedUntil != time.Minute {
+		t.Errorf("blocked until %s, want the second zone's minute", blockedUntil)
 	}
 	b.reported(second, dns.Report{}, released)
 	b.decide("a", true, nil)

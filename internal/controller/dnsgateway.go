@@ -63,7 +63,7 @@ func (r *run) dnsFacts(object *v1alpha1.Tunnel) tunnel.DNS {
 	facts := tunnel.DNS{Status: r.dnsStatus(object)}
 	// A Gateway that exists with another identity keeps its records for its next tunnel.
 	if r.decision == nil && object.Status.TunnelID != "" {
-		facts.Unreleased, facts.RetryAt = r.process.dns.unreleased(r.key.NamespacedName, object.Spec.AccountID)
+		facts.Unreleased, facts.BlockedUntil = r.process.dns.unreleased(r.key.NamespacedName, object.Spec.AccountID)
 	}
 	return facts
 }

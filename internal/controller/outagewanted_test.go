@@ -33,10 +33,14 @@ func list[T any](h *outageHarness, objects client.ObjectList) (items []*T) {
 	return items
 }
 
-// missing returns the first difference between Cloudflare, the statuses and what the objects
-// ask for, or "".
+// missing returns the first difference between Cloudflare, the Tunnels, the statuses and what the
+// objects ask for, or "".
 func (h *outageHarness) missing() string {
 	h.t.Helper()
+	gateways, tunnels := list[gatewayv1.Gateway](h, &gatewayv1.GatewayList{}), list[v1alpha1.Tunnel](h, &v1alpha1.TunnelList{})
+	if len(gateways) != len(tunnels) {
+		return fmt.Sprintf("%d Gateways have %d Tunnels", len(gateways), len(tunnels))
+	}
 	if text := h.missingConditions(); text != "" {
 		return text
 	}

@@ -24,8 +24,9 @@ import (
 const mostGateways = 8
 
 // Users change random objects with records and applications, while the Cloudflare API, the API
-// server, the clock and the process fail at random. A hostname that stays protected is never open.
-// Whenever the faults end, tunnels, records, applications and statuses are as the objects ask for.
+// server, the clock and the process fail at random. After each operation, no hostname that stays
+// protected is open. Whenever the faults end, tunnels, records, applications and statuses are as
+// the objects ask for.
 func TestRandomOperationsWithFaultsOfRecordsAndApplications(t *testing.T) {
 	seed := randomSeed()
 	t.Logf("repeat the operations with -operations.seed %d", seed)
@@ -64,7 +65,7 @@ type randomFaults struct {
 	gateways map[int]bool
 	created  int
 	changes  int
-	// protected are the hostnames that were protected at the last check, and still are to be.
+	// protectedHosts are the hostnames that were protected at the last check, and still are to be.
 	protectedHosts map[string]bool
 }
 

@@ -13,7 +13,11 @@ func Conclude(m Memory, s Step, r Result) Memory {
 		return m
 	}
 	if r.Err != nil {
-		return m.afterError(s, r)
+		m = m.afterError(s, r)
+		if provider.IsTransient(r.Err) {
+			m.blocked = max(m.failure.until, r.Uptime)
+		}
+		return m
 	}
 	m.failure.count, m.failure.until = 0, 0
 	if s.Action == Apply || !m.failure.change {

@@ -16,6 +16,9 @@ import (
 func Observe(f Facts) Memory {
 	m := f.Memory
 	if m.token != f.TokenVersion {
+		if m.token != "" {
+			m.blocked = f.Uptime
+		}
 		m.token, m.failure = f.TokenVersion, failure{}
 	}
 	if m.records.view == nil {
@@ -33,7 +36,7 @@ func Observe(f Facts) Memory {
 // NewReport returns what the zone's records mean. The caller has called [Observe].
 func NewReport(f Facts) Report {
 	s := newSituation(f)
-	r := Report{Forbidden: s.forbiddenMessage(), RetryAt: f.Memory.failure.retryAt()}
+	r := Report{Forbidden: s.forbiddenMessage(), BlockedUntil: f.Memory.blocked}
 	if s.class == nil {
 		return r
 	}

@@ -70,14 +70,6 @@ func (f failure) next(r Result) failure {
 	return f
 }
 
-// retryAt is documented at [Report.RetryAt].
-func (f failure) retryAt() time.Duration {
-	if f.forbidden != "" {
-		return 0
-	}
-	return f.until
-}
-
 func isForbidden(err error) bool {
 	return errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized)
 }

@@ -134,3 +134,33 @@ func TestWildcardOfAnUnseenTunnel(t *testing.T) {
 		})
 	}
 }
+
+func TestReportSaysUntilWhenNothingCouldBeChanged(t *testing.T) {
+	read := dns.Step{Action: dns.ReadZone}
+	conclude := func(m dns.Memory, uptime time.Duration, err error) dns.Memory {
+		return dns.Conclude(m, read, dns.Result{Uptime: uptime, Err: err})
+	}
+	observed := func(m dns.Memory, uptime time.Duration, token string) dns.Memory {
+		return dns.Observe(dns.Facts{Memory: m, Uptime: uptime, TokenVersion: token})
+	}
+	m := observed(dns.Memory{}, time.Second, "1")
+	for _, step := range []struct {
+		name  string
+		after func(dns.Memory) dns.Memory
+		want  time.Duration
+	}{
+		{"a start", func(m dns.Memory) dns.Memory { return m }, 0},
+		{"an outage", func(m dns.Memory) dns.Memory {
+			return conclude(m, time.Minute, &provider.UnavailableError{Err: errors.New("down"), RetryAfter: time.Hour})
+		}, 61 * time.Minute},
+		{"a success", func(m dns.Memory) dns.Memory { return conclude(m, 62*time.Minute, nil) }, 61 * time.Minute},
+		{"a refused token", func(m dns.Memory) dns.Memory { return conclude(m, 63*time.Minute, provider.ErrUnauthorized) }, 61 * time.Minute},
+		{"another token", func(m dns.Memory) dns.Memory { return observed(m, 64*time.Minute, "2") }, 64 * time.Minute},
+		{"an unknown error", func(m dns.Memory) dns.Memory { return conclude(m, 65*time.Minute, errors.New("unknown zone")) }, 64 * time.Minute},
+	} {
+		m = step.after(m)
+		if got := dns.NewReport(dns.Facts{Memory: m, TokenVersion: "2"}).BlockedUntil; got != step.want {
+			t.Errorf("after %s, blocked until %s, want %s", step.name, got, step.want)
+		}
+	}
+}

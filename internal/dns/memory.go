@@ -30,6 +30,8 @@ type Memory struct {
 	usage          usageMemory
 	hosts          hostsMemory
 	failure        failure
+	// blocked is documented at [Report.BlockedUntil].
+	blocked time.Duration
 	// refused are the changes that Cloudflare refuses, by name.
 	refused map[string]refusal
 	// limit is how many operations the next batch can have; 0 means provider.MaxBatch.

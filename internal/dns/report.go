@@ -79,7 +79,7 @@ type Report struct {
 	Records, Quota int
 	// ReadAt is the uptime of the last complete read of the records; 0 before the first.
 	ReadAt time.Duration
-	// RetryAt is the uptime before which no request is sent because the last one has failed; 0
-	// after a success, or if the API token cannot be used.
-	RetryAt time.Duration
+	// BlockedUntil is the last uptime before which nothing could be changed: because Cloudflare
+	// did not answer, or because the API token was another one. It is 0 if there was none.
+	BlockedUntil time.Duration
 }

@@ -555,27 +555,6 @@ func TestObserveUpdatesMemory(t *testing.T) {
 			}),
 			func(m *Memory) { m.CredentialsVersion, m.RecordsRemainSince = "2", At(uptime) },
 		},
-		{
-			"the wait for DNS records begins when their release can be tried again",
-			retiring(func(f *Facts) {
-				f.DNS.Unreleased, f.DNS.RetryAt, f.Memory.RecordsRemainSince = true, uptime+time.Minute, At(time.Minute)
-			}),
-			func(m *Memory) { m.RecordsRemainSince = At(uptime + time.Minute) },
-		},
-		{
-			"an earlier failure to release the DNS records does not matter",
-			retiring(func(f *Facts) {
-				f.DNS.Unreleased, f.DNS.RetryAt, f.Memory.RecordsRemainSince = true, time.Second, At(time.Minute)
-			}),
-			unchanged,
-		},
-		{
-			"the wait for applications begins when their release can be tried again",
-			retiring(tunnelIsAbsent, func(f *Facts) {
-				f.Access.Unreleased, f.Access.RetryAt, f.Memory.ApplicationsRemainSince = true, uptime+time.Minute, At(time.Minute)
-			}),
-			func(m *Memory) { m.ApplicationsRemainSince = At(uptime + time.Minute) },
-		},
 		{"missing credentials do not count as new credentials", credentials(CredentialsMissing), unchanged},
 		{
 			"more live connectors than pods are remembered", combine(rotateOnDemand, connections(0, connectedConnector("a", 0), connectedConnector("b", 0), connectedConnector("c", 0))),

@@ -122,6 +122,12 @@ func TestDeletionWaitsForRecords(t *testing.T) {
 		{"the deletion waits for DNS records that lead to the tunnel", retiring(unreleased), want{Action: Wait, Wait: 10 * time.Minute, Problem: conditions.ReasonRecordsRemain}},
 		{"it waits at most ten minutes", retiring(unreleased, since(9*time.Minute)), want{Action: Wait, Wait: time.Minute, Problem: conditions.ReasonRecordsRemain}},
 		{"records that remain after ten minutes are left behind", retiring(unreleased, since(10*time.Minute)), deletes},
+		{
+			"the ten minutes begin after an outage", retiring(unreleased, since(10*time.Minute), func(f *Facts) { f.DNS.BlockedUntil = f.Uptime + time.Minute }),
+			want{Action: Wait, Wait: 11 * time.Minute, Problem: conditions.ReasonRecordsRemain},
+		},
+		{"an outage before the retirement does not matter", retiring(unreleased, since(10*time.Minute), func(f *Facts) { f.DNS.BlockedUntil = time.Second }), deletes},
+		{"it waits at most a day", retiring(unreleased, since(24*time.Hour), func(f *Facts) { f.DNS.BlockedUntil = f.Uptime }), deletes},
 		{"a deletion without records does not wait", retiring(), deletes},
 		{
 			"a deletion that has begun does not wait", retiring(unreleased, status(deleting)),

@@ -215,9 +215,9 @@ type DNS struct {
 	// Unreleased reports whether records remain that a retiring Tunnel moves or
 	// deletes before its tunnel is deleted.
 	Unreleased bool
-	// RetryAt is the uptime before which the records cannot be released, because the last
-	// request has failed; 0 if it has not.
-	RetryAt time.Duration
+	// BlockedUntil is the last uptime before which records could not be released, because
+	// Cloudflare did not answer or the API token was another one; 0 if there was none.
+	BlockedUntil time.Duration
 	// Status is what the Tunnel reports about the records; nil if dns.mode is Off.
 	Status *v1alpha1.TunnelDNSStatus
 }

@@ -99,7 +99,7 @@ func Observe(f Facts) Memory {
 	}
 	if f.Credentials.State == CredentialsUsable && m.CredentialsVersion != f.Credentials.Version {
 		m.CredentialsVersion = f.Credentials.Version
-		m.RecordsRemainSince = Instant{} // the other token may not have permitted their release
+		m.RecordsRemainSince, m.ApplicationsRemainSince = Instant{}, Instant{} // the other token may have prevented their release
 		m.Backoffs[TrackTunnel], m.Backoffs[TrackConfiguration], m.Backoffs[TrackToken] = Backoff{}, Backoff{}, Backoff{}
 	}
 	switch {

@@ -18,14 +18,6 @@ func At(uptime time.Duration) Instant { return Instant{set: true, at: uptime} }
 // IsSet reports whether the Instant is set.
 func (i Instant) IsSet() bool { return i.set }
 
-// orLater returns the Instant, or now if it is unset, but at least the uptime earliest.
-func (i Instant) orLater(now, earliest time.Duration) Instant {
-	if !i.IsSet() {
-		i = At(now)
-	}
-	return At(max(i.at, earliest))
-}
-
 // settled reports whether a request sent at i could no longer be applied when the
 // response arrived.
 func (i Instant) settled(response Instant) bool {

@@ -200,7 +200,7 @@ func (h *hasher) actor(m *model, actor *actor) {
 // its exact age makes no difference.
 var maxAges = map[string]time.Duration{
 	"Created": provider.CallTimeout, "Deleted": provider.CallTimeout,
-	"ConnectorsStopped": gracePeriod + stopMargin, "RecordsRemainSince": recordsTimeout, "ApplicationsRemainSince": applicationsTimeout, "SurplusSince": gracePeriod, "UnacknowledgedSince": maxUnacknowledged,
+	"ConnectorsStopped": gracePeriod + stopMargin, "RecordsRemainSince": releaseTimeout, "ApplicationsRemainSince": releaseTimeout, "SurplusSince": gracePeriod, "UnacknowledgedSince": maxUnacknowledged,
 	"Read": maxBackoff, "Last": 2 * maxGap, "Until": 0, "Settled": 0, "Rotated": 0, "Started": refreshInterval, "Unanswered": provider.CallTimeout,
 }
 

@@ -269,7 +269,7 @@ func (m *model) checkDelete(current *attempt) {
 // minutes later.
 func (m *model) checkRecords(current *attempt) {
 	actor, o := &m.actors[current.actor], current.facts.Object
-	if o != nil && !o.Status.Deleting && actor.unreleased && m.now-(actor.missing-1) < recordsTimeout {
+	if o != nil && !o.Status.Deleting && actor.unreleased && m.now-(actor.missing-1) < releaseTimeout {
 		m.violate("the deletion begins while DNS records lead to the tunnel")
 	}
 }
@@ -279,7 +279,7 @@ func (m *model) checkRecords(current *attempt) {
 // next Tunnel uses them.
 func (m *model) checkApplications(current *attempt) {
 	actor, o := &m.actors[current.actor], current.facts.Object
-	if current.facts.Gateway.State != GatewayGone || !actor.applicationsRemain || actor.missing == 0 || m.now-(actor.missing-1) >= applicationsTimeout {
+	if current.facts.Gateway.State != GatewayGone || !actor.applicationsRemain || actor.missing == 0 || m.now-(actor.missing-1) >= releaseTimeout {
 		return
 	}
 	if o.Status.Deleting {

@@ -6,28 +6,37 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 )
 
-// recordsTimeout is how long a retiring Tunnel waits for its DNS records. Records that
-// remain lead to no tunnel, and are reported as orphans. The time without an answer from
-// Cloudflare does not count, and with another API token it waits again.
-const recordsTimeout = 10 * time.Minute
+const (
+	// releaseTimeout is how long a retiring Tunnel waits for its DNS records, and then for its
+	// applications, after the last time in which they could not be released.
+	releaseTimeout = 10 * time.Minute
+	// maxReleaseTimeout is how long it waits at most.
+	maxReleaseTimeout = 24 * time.Hour
+)
+
+// untilReleased returns the time for which a Tunnel waits that has waited since then.
+func untilReleased(since Instant, blockedUntil, now time.Duration) time.Duration {
+	begin := now
+	if since.IsSet() {
+		begin = since.at
+	}
+	return min(max(begin, blockedUntil)+releaseTimeout, begin+maxReleaseTimeout) - now
+}
 
 // releaseRecords waits until the DNS records that lead to the tunnel were moved to other
-// Gateways or deleted. Records that lead to a deleted tunnel would answer with an error page. A
-// deletion that has begun does not wait.
+// Gateways or deleted. Records that lead to a deleted tunnel would answer with an error page; records
+// that remain are reported as orphans. A deletion that has begun does not wait.
 func releaseRecords(f Facts) Step {
 	if !f.DNS.Unreleased || f.Object.Status.Deleting {
 		return Step{}
 	}
-	remaining := recordsTimeout
-	if since := f.Memory.RecordsRemainSince; since.IsSet() {
-		remaining -= since.Since(f.Uptime)
-	}
+	remaining := untilReleased(f.Memory.RecordsRemainSince, f.DNS.BlockedUntil, f.Uptime)
 	if remaining <= 0 {
 		return Step{}
 	}
 	w := waitFor(remaining)
 	w.Problem = problem(conditions.ReasonRecordsRemain, "DNS records that the controller manages still lead to the tunnel. "+
-		"The controller moves them to other Gateways or deletes them. It deletes the tunnel after at most %s.", recordsTimeout)
+		"The controller moves them to other Gateways or deletes them. It deletes the tunnel after at most %s in which Cloudflare answers.", releaseTimeout)
 	return w
 }
 
@@ -79,8 +88,8 @@ func (m Memory) awaitRecords(f Facts) Memory {
 	switch {
 	case f.Object == nil || DepartureOf(f) < ReleasesRecords:
 		m.RecordsRemainSince = Instant{}
-	case f.DNS.Unreleased:
-		m.RecordsRemainSince = m.RecordsRemainSince.orLater(f.Uptime, f.DNS.RetryAt)
+	case f.DNS.Unreleased && !m.RecordsRemainSince.IsSet():
+		m.RecordsRemainSince = At(f.Uptime)
 	}
 	return m
 }
