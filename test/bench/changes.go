@@ -173,8 +173,8 @@ func (b *bed) killEnvoy(ctx context.Context) error {
 	return nil
 }
 
-// profile writes a CPU profile of the controller, and its metrics before and after it, if
-// the request names a directory. The result follows when the profile ends.
+// profile writes a CPU profile of the controller, its metrics before and after it, and a profile of
+// its heap, if the request names a directory. The result follows when the profile ends.
 func (b *bed) profile(ctx context.Context, r request) <-chan error {
 	ended := make(chan error, 1)
 	if r.Profile == "" {
@@ -187,6 +187,7 @@ func (b *bed) profile(ctx context.Context, r request) <-chan error {
 			{"metrics", "before.txt"},
 			{fmt.Sprintf("debug/pprof/profile?seconds=%d", time.Duration(r.Changes)*changePause/time.Second), "pprof"},
 			{"metrics", "after.txt"},
+			{"debug/pprof/heap", "heap.pprof"},
 		} {
 			file := fmt.Sprintf("%s-%d.%s", b.DataPlane, b.Hostnames, page.suffix)
 			errs = append(errs, download(ctx, "http://"+metricsAddress+"/"+page.path, filepath.Join(r.Profile, file)))

@@ -76,7 +76,7 @@ func main() {
 	flag.IntVar(&o.changes, "changes", 5, "`number` of route changes in each repetition")
 	flag.IntVar(&o.connections, "connections", 16, "`number` of visitors' connections")
 	flag.IntVar(&o.rate, "rate", 400, "`number` of requests per second while latencies are measured")
-	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles and metrics of the controller during the route changes")
+	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles and metrics of the controller during the route changes, and for profiles of its heap")
 	flag.Parse()
 	if err := run(o); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

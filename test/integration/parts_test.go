@@ -55,7 +55,7 @@ var parts = map[string]string{
 
 // racingParts are the parts whose controllers have the race detector. The tests of
 // internal/controller run the other parts' code with it.
-var racingParts = []string{"envoy", "others"}
+var racingParts = []string{"envoy"}
 
 // network is the part of the network namespace that belongs to a part's process. Nodes serve
 // Pod and Service addresses, so those of the two parts with Envoys must differ.
