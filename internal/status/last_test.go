@@ -107,3 +107,38 @@ func TestCanceledWriteIsRepeated(t *testing.T) {
 		t.Error("the route has no status")
 	}
 }
+
+// panickingClient panics when the object is read.
+type panickingClient struct {
+	client.Client
+	name types.NamespacedName
+}
+
+func (c panickingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if key == c.name {
+		panic("a bug")
+	}
+	return c.Client.Get(ctx, key, object, opts...)
+}
+
+// After a panic, the same report writes what was not attempted.
+func TestPanickingWriteIsRepeated(t *testing.T) {
+	cluster, first, last := newFakeCluster(t), report(), status.Last{}
+	working := cluster.writer.Client
+	cluster.writer.Client = panickingClient{working, routeName}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the Write did not panic")
+			}
+		}()
+		_ = cluster.writer.Write(t.Context(), owner, first, &last)
+	}()
+	cluster.writer.Client = working
+	if err := cluster.writer.Write(t.Context(), owner, first, &last); err != nil {
+		t.Fatal(err)
+	}
+	if route := get(t, cluster.server, routeName, &gatewayv1.HTTPRoute{}); len(route.Status.Parents) == 0 {
+		t.Error("the route has no status")
+	}
+}

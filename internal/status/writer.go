@@ -67,14 +67,18 @@ type Writer struct {
 // last is the owner's last report, and Write replaces it. It compares every status if last is
 // nil.
 func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report, last *Last) error {
+	isComplete := false
+	defer func() {
+		if last != nil && !isComplete {
+			*last = Last{} // not every status was attempted
+		}
+	}()
 	c := last.replace(report, w.failed.objects(owner))
 	attached, onGateway := w.attachedWrites(report, c), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
 	w.failed.replace(w, owner, slices.Concat(attached, onGateway))
 	failed := w.attemptAll(ctx, owner, attached)
 	failed = failed.and(w.attemptAll(ctx, owner, onGateway))
-	if ctx.Err() != nil && last != nil {
-		*last = Last{} // not every status was attempted
-	}
+	isComplete = ctx.Err() == nil
 	return failed.err()
 }
 
