@@ -26,7 +26,7 @@ import (
 
 // A Reload after random events finds the same as a Load, whenever the events arrive.
 func TestReloadFindsWhatLoadFinds(t *testing.T) {
-	const seeds, steps = 3, 60
+	const seeds, steps = 5, 40
 	updates := 0
 	for seed := range uint64(seeds) {
 		w := newEventWorld(seed)
@@ -150,6 +150,9 @@ func (w *eventWorld) random() client.Object {
 	case 4:
 		policy := &gatewayv1.BackendTLSPolicy{ObjectMeta: meta}
 		target := gatewayv1.LocalPolicyTargetReferenceWithSectionName{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Kind: "Service", Name: gatewayv1.ObjectName(w.name())}}
+		if w.IntN(2) == 0 {
+			target.SectionName = new(gatewayv1.SectionName(w.name()))
+		}
 		policy.Spec.TargetRefs = []gatewayv1.LocalPolicyTargetReferenceWithSectionName{target}
 		policy.Spec.Validation.CACertificateRefs = []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: gatewayv1.ObjectName(w.name())}}
 		return policy
@@ -161,7 +164,7 @@ func (w *eventWorld) random() client.Object {
 		return policy
 	case 7, 8, 9:
 		service := &corev1.Service{ObjectMeta: meta}
-		service.Spec.ClusterIP = w.name()
+		service.Spec.ClusterIP, service.Spec.Ports = w.name(), []corev1.ServicePort{{Name: w.name(), Port: 80}}
 		return service
 	case 10, 11, 12:
 		return &discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{

@@ -155,6 +155,9 @@ func (u *update) readService(ctx context.Context, name types.NamespacedName, isN
 	}
 	before, exists := u.s.Services[name]
 	if !exists || now == nil || before == nil || !isSameVersion(before, now) {
+		if !isNew && len(u.s.BackendTLSPolicies) > 0 {
+			return false, nil // which ConfigMaps are read depends on the Service's ports
+		}
 		copyOnce(&u.s.Services, &u.copied.services)
 		u.s.Services[name] = now
 	}
