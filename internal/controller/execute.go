@@ -11,6 +11,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/connector"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/status"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -145,6 +146,7 @@ func (r *run) withdraw(ctx context.Context) {
 	// statuses.
 	managed := r.state.State != tunnel.GatewayNotManaged || !statusIsCurrent(r.gateway)
 	report := decision.Withdraw(r.key, r.snapshot, managed)
+	r.memory.statuses = status.Last{} // the report replaces what it says
 	if err := r.process.writer.WriteAttached(ctx, r.key, report); err != nil {
 		log.FromContext(ctx).V(1).Info("failed to remove status entries", "cause", err.Error())
 	}
