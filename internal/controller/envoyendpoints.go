@@ -118,11 +118,16 @@ func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
 	found := read.assign(e.assign)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	newer := p.keep(ctx, found)
-	if p.resources != nil && !p.removed && len(newer) > 0 {
-		e.server.PublishEndpoints(f.gateway, p.tunnel, newer)
-	}
+	e.publishNewer(f.gateway, p, p.keep(ctx, found))
 	return nil
+}
+
+// publishNewer publishes assignments that are newer than the published ones, for the clusters of
+// the last publication. The caller has locked p.
+func (e *envoys) publishNewer(gateway types.NamespacedName, p *publication, newer envoy.Assignments) {
+	if p.resources != nil && !p.removed && len(newer) > 0 {
+		e.server.PublishEndpoints(gateway, p.tunnel, newer)
+	}
 }
 
 // clustersOf returns the clusters in the last publication and in the one in progress: the

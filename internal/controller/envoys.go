@@ -109,8 +109,9 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	secret, err := e.readClientSecret(ctx, next.client, next.certificate)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.keep(ctx, found)
+	newer := p.keep(ctx, found)
 	if err != nil {
+		e.publishNewer(r.key.NamespacedName, p, newer)
 		p.complete(p.resources)
 		return false, err
 	}
@@ -120,6 +121,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 		Listeners: envoy.Listeners(ready, p.next.Telemetry), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
 	})
 	if err != nil {
+		e.publishNewer(r.key.NamespacedName, p, newer)
 		p.complete(p.resources)
 		log.FromContext(ctx).Error(err, "the Envoy configuration is not valid; Envoys keep the previous configuration")
 		return true, nil

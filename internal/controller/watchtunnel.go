@@ -82,12 +82,13 @@ func (w watches) fromUncountedGateway(ctx context.Context, g *gatewayv1.Gateway)
 }
 
 // reducesUsage passes the changes after which a Gateway may no longer count towards its
-// namespace's tunnel limit: it was deleted, or its GatewayClass changed.
+// namespace's tunnel limit: it was deleted, its GatewayClass changed, or it was created again
+// during a gap in the watch.
 var reducesUsage = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*gatewayv1.Gateway), e.ObjectNew.(*gatewayv1.Gateway)
-		return before.Spec.GatewayClassName != after.Spec.GatewayClassName ||
+		return before.UID != after.UID || before.Spec.GatewayClassName != after.Spec.GatewayClassName ||
 			before.DeletionTimestamp.IsZero() && !after.DeletionTimestamp.IsZero()
 	},
 	GenericFunc: func(event.GenericEvent) bool { return false },
