@@ -28,9 +28,10 @@ func (l *Last) Changed(changed map[gateway.Owner]bool) {
 	}
 }
 
-// replace replaces the report, and returns what it is compared with. failing are the objects
-// whose statuses could not be written; the comparison takes over the map. l may be nil.
-func (l *Last) replace(report gateway.Report, failing map[objectName]bool) comparison {
+// take returns what a report with the owners is compared with, and forgets it until [Last.set], so
+// that a panic or a canceled Write loses it. failing are the objects whose statuses could not be
+// written; the comparison takes over the map. l may be nil.
+func (l *Last) take(owners map[gateway.Owner]bool, failing map[objectName]bool) comparison {
 	if l == nil {
 		return comparison{}
 	}
@@ -38,11 +39,18 @@ func (l *Last) replace(report gateway.Report, failing map[objectName]bool) compa
 	for owner := range l.changed {
 		c.attention[objectName{owner.Kind, owner.NamespacedName}] = true
 	}
-	if c.last != nil && !maps.Equal(c.last.Owners, report.Owners) {
+	if c.last != nil && !maps.Equal(c.last.Owners, owners) {
 		c.last = nil
 	}
-	l.report, l.changed = &report, map[gateway.Owner]bool{}
+	*l = Last{}
 	return c
+}
+
+// set sets the report, whose statuses have all been attempted. l may be nil.
+func (l *Last) set(report gateway.Report) {
+	if l != nil {
+		l.report = &report
+	}
 }
 
 // comparison compares a report with the last one.

@@ -67,18 +67,14 @@ type Writer struct {
 // last is the owner's last report, and Write replaces it. It compares every status if last is
 // nil.
 func (w *Writer) Write(ctx context.Context, owner gateway.Owner, report gateway.Report, last *Last) error {
-	isComplete := false
-	defer func() {
-		if last != nil && !isComplete {
-			*last = Last{} // not every status was attempted
-		}
-	}()
-	c := last.replace(report, w.failed.objects(owner))
+	c := last.take(report.Owners, w.failed.objects(owner))
 	attached, onGateway := w.attachedWrites(report, c), []write{w.gatewayWrite(owner.NamespacedName, report.Gateway)}
 	w.failed.replace(w, owner, slices.Concat(attached, onGateway))
 	failed := w.attemptAll(ctx, owner, attached)
 	failed = failed.and(w.attemptAll(ctx, owner, onGateway))
-	isComplete = ctx.Err() == nil
+	if ctx.Err() == nil { // every status was attempted
+		last.set(report)
+	}
 	return failed.err()
 }
 
