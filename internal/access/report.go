@@ -78,8 +78,8 @@ type Report struct {
 	Managed, Total int
 	// ReadAt is the uptime of the last list; 0 before the first.
 	ReadAt time.Duration
-	// BlockedUntil is the last uptime before which nothing could be changed: because Cloudflare
-	// did not answer, or because the API token was another one. It is 0 if there was none.
+	// BlockedUntil is the uptime until which an outage or another API token may have prevented
+	// changes; 0 if neither has.
 	BlockedUntil time.Duration
 	// Waiting counts the writes that a limit delays.
 	Waiting int

@@ -79,7 +79,7 @@ type Report struct {
 	Records, Quota int
 	// ReadAt is the uptime of the last complete read of the records; 0 before the first.
 	ReadAt time.Duration
-	// BlockedUntil is the last uptime before which nothing could be changed: because Cloudflare
-	// did not answer, or because the API token was another one. It is 0 if there was none.
+	// BlockedUntil is the uptime until which an outage or another API token may have prevented
+	// changes; 0 if neither has.
 	BlockedUntil time.Duration
 }

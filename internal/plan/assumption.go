@@ -16,7 +16,7 @@ import (
 
 // origin is what a plan was built from. Several requests can use it at a time.
 type origin struct {
-	// source is separate from the one that the plan refers to, because requests read from it.
+	// source is separate from the plan's, because requests read from it.
 	source  *state.Source
 	options Options
 	now     time.Time

@@ -13,8 +13,8 @@ type Access struct {
 	// Unreleased reports whether applications remain that are handed over to another Gateway
 	// or deleted before the Tunnel object of a deleted tunnel is deleted.
 	Unreleased bool
-	// BlockedUntil is the last uptime before which applications could not be released, because
-	// Cloudflare did not answer or the API token was another one; 0 if there was none.
+	// BlockedUntil is the uptime until which an outage or another API token may have prevented
+	// the release of applications; 0 if neither has.
 	BlockedUntil time.Duration
 	// Status is what the Tunnel reports about the applications; nil for none.
 	Status *v1alpha1.TunnelAccessStatus

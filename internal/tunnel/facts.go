@@ -215,8 +215,8 @@ type DNS struct {
 	// Unreleased reports whether records remain that a retiring Tunnel moves or
 	// deletes before its tunnel is deleted.
 	Unreleased bool
-	// BlockedUntil is the last uptime before which records could not be released, because
-	// Cloudflare did not answer or the API token was another one; 0 if there was none.
+	// BlockedUntil is the uptime until which an outage or another API token may have prevented
+	// the release of records; 0 if neither has.
 	BlockedUntil time.Duration
 	// Status is what the Tunnel reports about the records; nil if dns.mode is Off.
 	Status *v1alpha1.TunnelDNSStatus
