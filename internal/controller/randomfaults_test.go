@@ -32,7 +32,7 @@ func TestRandomOperationsWithFaultsOfRecordsAndApplications(t *testing.T) {
 	t.Logf("repeat the operations with -operations.seed %d", seed)
 	synctest.Test(t, func(t *testing.T) {
 		w := newRandomFaults(t, seed)
-		defer func() { w.close() }()
+		defer w.close()
 		defer func() {
 			if t.Failed() {
 				for _, o := range list[v1alpha1.Tunnel](w.outageHarness, &v1alpha1.TunnelList{}) {
