@@ -34,13 +34,13 @@ type confirmer struct {
 
 	mu sync.Mutex
 	// missing are the objects that did not exist, and that the cache has not received since.
-	missing map[writtenObject]bool
+	missing map[typedName]bool
 	// pausedUntil is when the API server is asked again.
 	pausedUntil time.Time
 }
 
 func newConfirmer(live client.Reader) *confirmer {
-	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[writtenObject]bool{}}
+	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[typedName]bool{}}
 }
 
 // isConfirmed reports whether the confirmer asks for objects of this type: what routes,
@@ -56,7 +56,7 @@ func isConfirmed(object client.Object) bool {
 // confirm returns nil if cached, the cache's answer, is that the object does not exist, but
 // it does; object is the object then. Otherwise, it returns cached.
 func (c *confirmer) confirm(ctx context.Context, key client.ObjectKey, object client.Object, cached error) error {
-	name := writtenObject{typeName(object), key}
+	name := typedName{typeName(object), key}
 	if !apierrors.IsNotFound(cached) {
 		c.received(name)
 		return cached
@@ -75,21 +75,21 @@ func (c *confirmer) confirm(ctx context.Context, key client.ObjectKey, object cl
 }
 
 // received records that the cache has the object.
-func (c *confirmer) received(name writtenObject) {
+func (c *confirmer) received(name typedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.missing, name)
 }
 
 // asks reports whether the API server is to be asked about the object.
-func (c *confirmer) asks(name writtenObject) bool {
+func (c *confirmer) asks(name typedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.missing[name] && !time.Now().Before(c.pausedUntil) && c.limiter.Allow()
 }
 
 // answered records an answer without an object.
-func (c *confirmer) answered(name writtenObject, err error) {
+func (c *confirmer) answered(name typedName, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !apierrors.IsNotFound(err) {

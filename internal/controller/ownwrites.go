@@ -22,11 +22,11 @@ const responseWait = 50 * time.Millisecond
 // event whose write is not recognized causes a reconcile that changes nothing.
 type ownWrites struct {
 	mu      sync.Mutex
-	written map[writtenObject]*ownWrite
+	written map[typedName]*ownWrite
 }
 
-// writtenObject identifies an object by its Go type and name.
-type writtenObject struct {
+// typedName identifies an object by its Go type and name.
+type typedName struct {
 	kind string
 	types.NamespacedName
 }
@@ -43,10 +43,10 @@ type ownWrite struct {
 	responded chan struct{}
 }
 
-func newOwnWrites() *ownWrites { return &ownWrites{written: map[writtenObject]*ownWrite{}} }
+func newOwnWrites() *ownWrites { return &ownWrites{written: map[typedName]*ownWrite{}} }
 
-func writtenObjectOf(o client.Object) writtenObject {
-	return writtenObject{typeName(o), client.ObjectKeyFromObject(o)}
+func typedNameOf(o client.Object) typedName {
+	return typedName{typeName(o), client.ObjectKeyFromObject(o)}
 }
 
 // client returns a client that remembers the statuses that it writes.
@@ -74,7 +74,7 @@ type ownStatusWriter struct {
 
 // Update implements client.SubResourceWriter.
 func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	written := writtenObjectOf(o)
+	written := typedNameOf(o)
 	s.writes.begin(written)
 	err := s.SubResourceWriter.Update(ctx, o, opts...)
 	version := o.GetResourceVersion()
@@ -85,7 +85,7 @@ func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...cl
 	return err
 }
 
-func (w *ownWrites) begin(o writtenObject) {
+func (w *ownWrites) begin(o typedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.written[o]
@@ -98,7 +98,7 @@ func (w *ownWrites) begin(o writtenObject) {
 	}
 }
 
-func (w *ownWrites) end(o writtenObject, version string) {
+func (w *ownWrites) end(o typedName, version string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.written[o]
@@ -115,10 +115,10 @@ func (w *ownWrites) end(o writtenObject, version string) {
 
 // takes reports whether this process wrote the object's version, and forgets it and older ones.
 func (w *ownWrites) takes(o client.Object) bool {
-	w.waitForResponse(writtenObjectOf(o), o.GetResourceVersion())
+	w.waitForResponse(typedNameOf(o), o.GetResourceVersion())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := w.written[writtenObjectOf(o)]
+	one := w.written[typedNameOf(o)]
 	if one == nil {
 		return false
 	}
@@ -127,14 +127,14 @@ func (w *ownWrites) takes(o client.Object) bool {
 		return false
 	}
 	if one.versions = slices.Clone(one.versions[i+1:]); len(one.versions) == 0 && one.running == 0 {
-		delete(w.written, writtenObjectOf(o))
+		delete(w.written, typedNameOf(o))
 	}
 	return true
 }
 
 // waitForResponse waits until the writes of the object that run now have a response, at most
 // responseWait.
-func (w *ownWrites) waitForResponse(o writtenObject, version string) {
+func (w *ownWrites) waitForResponse(o typedName, version string) {
 	w.mu.Lock()
 	var responded chan struct{}
 	if one := w.written[o]; one != nil && one.running > 0 && !slices.Contains(one.versions, version) {
@@ -154,8 +154,8 @@ func (w *ownWrites) waitForResponse(o writtenObject, version string) {
 func (w *ownWrites) forget(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one := w.written[writtenObjectOf(o)]; one != nil && one.running == 0 {
-		delete(w.written, writtenObjectOf(o))
+	if one := w.written[typedNameOf(o)]; one != nil && one.running == 0 {
+		delete(w.written, typedNameOf(o))
 	}
 }
 
