@@ -148,14 +148,7 @@ func (w *eventWorld) random() client.Object {
 	case 3:
 		return &gatewayv1beta1.ReferenceGrant{ObjectMeta: meta}
 	case 4:
-		policy := &gatewayv1.BackendTLSPolicy{ObjectMeta: meta}
-		target := gatewayv1.LocalPolicyTargetReferenceWithSectionName{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Kind: "Service", Name: gatewayv1.ObjectName(w.name())}}
-		if w.IntN(2) == 0 {
-			target.SectionName = new(gatewayv1.SectionName(w.name()))
-		}
-		policy.Spec.TargetRefs = []gatewayv1.LocalPolicyTargetReferenceWithSectionName{target}
-		policy.Spec.Validation.CACertificateRefs = []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: gatewayv1.ObjectName(w.name())}}
-		return policy
+		return w.backendTLSPolicy(meta)
 	case 5:
 		return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"ca.crt": w.name()}}
 	case 6:
@@ -181,6 +174,18 @@ func (w *eventWorld) random() client.Object {
 		route.Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: w.backend()}, {BackendRef: w.backend()}}}}
 		return route
 	}
+}
+
+// backendTLSPolicy returns a policy for a Service or one of its ports.
+func (w *eventWorld) backendTLSPolicy(meta metav1.ObjectMeta) client.Object {
+	policy := &gatewayv1.BackendTLSPolicy{ObjectMeta: meta}
+	target := gatewayv1.LocalPolicyTargetReferenceWithSectionName{LocalPolicyTargetReference: gatewayv1.LocalPolicyTargetReference{Kind: "Service", Name: gatewayv1.ObjectName(w.name())}}
+	if w.IntN(2) == 0 {
+		target.SectionName = new(gatewayv1.SectionName(w.name()))
+	}
+	policy.Spec.TargetRefs = []gatewayv1.LocalPolicyTargetReferenceWithSectionName{target}
+	policy.Spec.Validation.CACertificateRefs = []gatewayv1.LocalObjectReference{{Kind: "ConfigMap", Name: gatewayv1.ObjectName(w.name())}}
+	return policy
 }
 
 func accessTarget(kind, name string) gatewayv1.LocalPolicyTargetReferenceWithSectionName {
