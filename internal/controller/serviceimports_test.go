@@ -1,14 +1,20 @@
 package controller
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
@@ -61,5 +67,20 @@ func TestServiceImportsWithoutCRD(t *testing.T) {
 	err := r.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, &multicluster.ServiceImport{})
 	if !meta.IsNoMatchError(err) {
 		t.Errorf("got %v, want NoMatch", err)
+	}
+}
+
+// A watch can report an upgraded CRD before discovery does.
+func TestUpgradedServiceImportsAreReadDespiteOldDiscovery(t *testing.T) {
+	t.Skip("expected to fail: discovery is asked once, and its answer can be older than the CRD")
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: multicluster.CRD}}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha1"}, {Name: "v1beta1", Served: true}}
+	s := &serviceImports{
+		cache: &informertest.FakeInformers{Scheme: Scheme()}, version: "v1alpha1",
+		watches:   watches{reader: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(crd).Build()},
+		discovery: func(context.Context) (string, error) { return "v1alpha1", nil },
+	}
+	if _, err := s.reconcile(t.Context(), reconcile.Request{}); err != nil || s.watched() != "v1beta1" {
+		t.Errorf("the version is %q, %v; want v1beta1", s.watched(), err)
 	}
 }
