@@ -24,12 +24,10 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -122,11 +120,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account, policies: o.AccessPolicies,
 		changes: d.changes, own: own,
 	}
-	api, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("find the versions of kinds: %w", err)
-	}
-	imports := &serviceImports{cache: m.GetCache(), discovery: newestVersion(api), watches: w, requeue: requeue}
+	imports := &serviceImports{cache: m.GetCache(), watches: w, requeue: requeue}
 	d.imports, d.policies = imports, o.AccessPolicies
 	p := newProcess(d, o)
 	imports.record = p.observer.pending.add

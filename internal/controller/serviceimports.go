@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/discovery"
+	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -17,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -31,9 +32,8 @@ import (
 // installed, upgraded and removed at any time. It watches the newest version that the
 // cluster serves.
 type serviceImports struct {
-	cache     cache.Cache
-	discovery versionFinder
-	watches   watches
+	cache   cache.Cache
+	watches watches
 	// requeue reconciles a Gateway, and record records that a change affects it.
 	requeue, record func(state.Key)
 
@@ -42,17 +42,17 @@ type serviceImports struct {
 	version string
 }
 
-// versionFinder finds the newest version of ServiceImports that the API server serves, or
-// "".
-type versionFinder func(ctx context.Context) (string, error)
-
 // setupImports adds a controller that watches the CRD of ServiceImports.
 func setupImports(m manager.Manager, s *serviceImports) error {
-	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == multicluster.CRD })
 	return builder.TypedControllerManagedBy[reconcile.Request](m).
 		Named("serviceimports").
-		Watches(kinds.CustomResourceDefinition.NewWatched(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(named)).
+		Watches(&apiextensionsv1.CustomResourceDefinition{}, &handler.EnqueueRequestForObject{}).
 		Complete(reconcile.Func(s.reconcile))
+}
+
+// onlyImportCRD makes the cache read the CRD of ServiceImports as a whole, and no other.
+func onlyImportCRD() cache.ByObject {
+	return cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", multicluster.CRD)}
 }
 
 const (
@@ -63,26 +63,34 @@ const (
 	importRetryInterval = time.Second
 )
 
-// reconcile watches the version that the API server now serves.
+// reconcile watches the version that the API server now serves. The CRD names it: discovery
+// can still have the versions of an older CRD, and nothing reports when it changes.
 func (s *serviceImports) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	installed := kinds.CustomResourceDefinition.NewWatched()
-	err := s.watches.reader.Get(ctx, client.ObjectKey{Name: multicluster.CRD}, installed)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	err := s.watches.reader.Get(ctx, client.ObjectKey{Name: multicluster.CRD}, crd)
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("read the CRD %s: %w", multicluster.CRD, err)
 	}
-	served := ""
-	if err == nil && installed.GetDeletionTimestamp() == nil {
-		if served, err = s.discovery(ctx); err != nil {
-			return reconcile.Result{}, err
-		}
-		if served == "" {
-			return reconcile.Result{RequeueAfter: importRetryInterval}, nil
+	err = s.watch(ctx, servedVersion(crd))
+	if meta.IsNoMatchError(err) {
+		return reconcile.Result{RequeueAfter: importRetryInterval}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// servedVersion returns the newest version of ServiceImports that the CRD serves, or "".
+func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
+	if crd.DeletionTimestamp != nil {
+		return ""
+	}
+	for _, version := range multicluster.Versions() {
+		if slices.ContainsFunc(crd.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return v.Name == version && v.Served
+		}) {
+			return version
 		}
 	}
-	if err := s.watch(ctx, served); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, nil
+	return ""
 }
 
 // watch replaces the version in the cache, and reconciles the Gateways that depend on it.
@@ -196,26 +204,4 @@ func (r importReader) Get(ctx context.Context, key client.ObjectKey, object clie
 		return r.imports.get(ctx, key, found)
 	}
 	return r.Reader.Get(ctx, key, object, opts...)
-}
-
-// newestVersion asks the API server for the newest version of ServiceImports that it
-// serves.
-func newestVersion(api discovery.DiscoveryInterfaceWithContext) versionFinder {
-	return func(ctx context.Context) (string, error) {
-		for _, gvk := range kinds.ServiceImport.GVKs() {
-			resources, err := api.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			if err != nil {
-				return "", fmt.Errorf("find the version of ServiceImports: %w", err)
-			}
-			for i := range resources.APIResources {
-				if resources.APIResources[i].Kind == gvk.Kind {
-					return gvk.Version, nil
-				}
-			}
-		}
-		return "", nil
-	}
 }
