@@ -1,13 +1,18 @@
 package controller
 
 import (
+	"context"
 	"testing"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // A change causes one reconcile with either data plane: the statuses that the reconcile writes
@@ -61,4 +66,107 @@ func observedGeneration(h *harness) int64 {
 		return 0
 	}
 	return route.Status.Parents[0].Conditions[0].ObservedGeneration
+}
+
+// ownWriteHarness writes the statuses of a route that is attached to the Gateway infra/shared
+// through a ListenerSet.
+type ownWriteHarness struct {
+	t     *testing.T
+	kube  client.WithWatch
+	own   *ownWrites
+	route *gatewayv1.HTTPRoute
+	// cached is the route in the cache, or nil if the cache is up to date.
+	cached *gatewayv1.HTTPRoute
+}
+
+func newOwnWriteHarness(t *testing.T) *ownWriteHarness {
+	t.Helper()
+	h := &ownWriteHarness{t: t, kube: watchedCluster(t), own: newOwnWrites()}
+	h.route = readObject(t, h.kube, "team", "by-set", &gatewayv1.HTTPRoute{})
+	return h
+}
+
+// client returns a client that reads from the cache.
+func (h *ownWriteHarness) client() client.Client {
+	return h.own.client(interceptor.NewClient(h.kube, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+			if route, ok := object.(*gatewayv1.HTTPRoute); ok && h.cached != nil {
+				h.cached.DeepCopyInto(route)
+				return nil
+			}
+			return c.Get(ctx, key, object, opts...)
+		},
+	}))
+}
+
+// write changes the route's status in a reconcile of the key.
+func (h *ownWriteHarness) write(key state.Key) {
+	h.t.Helper()
+	h.route = h.route.DeepCopy()
+	h.route.Status.Parents = append(h.route.Status.Parents, gatewayv1.RouteParentStatus{ControllerName: controllerName})
+	if err := h.client().Status().Update(h.t.Context(), h.route); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// isReconciled reports whether an update of the route since before reaches a reconcile.
+func (h *ownWriteHarness) isReconciled(before *gatewayv1.HTTPRoute) bool {
+	for _, watch := range (watches{reader: h.kube, controllerName: controllerName, own: h.own}).all(func(state.Key) {}) {
+		if watch.kind.GVK() == kinds.HTTPRoute.GVK() {
+			return watch.filter.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: h.route})
+		}
+	}
+	panic("HTTPRoutes are not watched")
+}
+
+// The event of an own write is dropped only if the writing key knows the status, and it affects no
+// other key.
+func TestOwnWritesOfUpToDateReconcilesNeedNoOther(t *testing.T) {
+	t.Skip("expected to fail: an own write is recognized by its version alone, whoever wrote it and whatever it replaced")
+	shared, second := state.GatewayKey("infra", "shared"), state.GatewayKey("infra", "second")
+	for name, test := range map[string]struct {
+		do   func(*ownWriteHarness)
+		want bool
+	}{
+		"one write":  {func(h *ownWriteHarness) { h.write(shared) }, false},
+		"two writes": {func(h *ownWriteHarness) { h.write(shared); h.write(shared) }, false},
+		"a write by a Gateway to which the route is no longer attached": {func(h *ownWriteHarness) { h.write(second) }, true},
+		"a write by each Gateway": {func(h *ownWriteHarness) { h.write(second); h.write(shared) }, true},
+		"another writer's write in between": {func(h *ownWriteHarness) {
+			h.write(shared)
+			if err := h.kube.Update(h.t.Context(), h.route); err != nil {
+				h.t.Fatal(err)
+			}
+			h.write(shared)
+		}, true},
+		"a later reconcile reads the route before the write": {func(h *ownWriteHarness) {
+			h.cached = h.route
+			h.write(shared)
+			readObject(h.t, h.client(), "team", "by-set", &gatewayv1.HTTPRoute{})
+		}, true},
+		"a later reconcile reads the written route": {func(h *ownWriteHarness) {
+			h.write(shared)
+			readObject(h.t, h.client(), "team", "by-set", &gatewayv1.HTTPRoute{})
+		}, false},
+		"a route that was created again": {func(h *ownWriteHarness) {
+			if err := h.kube.Delete(h.t.Context(), h.route); err != nil {
+				h.t.Fatal(err)
+			}
+			h.route = h.route.DeepCopy()
+			h.route.ResourceVersion, h.route.UID = "", "another"
+			if err := h.kube.Create(h.t.Context(), h.route); err != nil {
+				h.t.Fatal(err)
+			}
+			h.write(shared)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOwnWriteHarness(t)
+			before := h.route
+			test.do(h)
+			if got := h.isReconciled(before); got != test.want {
+				t.Errorf("reconciled: %t, want %t", got, test.want)
+			}
+		})
+	}
 }

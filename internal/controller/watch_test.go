@@ -113,7 +113,7 @@ func watchedCluster(t *testing.T) client.WithWatch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(set.Objects...)
+	builder := fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(set.Objects...).WithStatusSubresource(&gatewayv1.HTTPRoute{})
 	for _, index := range state.Indexes(controllerName) {
 		builder.WithIndex(index.Object, index.Field, index.Extract)
 	}
