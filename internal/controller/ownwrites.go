@@ -2,7 +2,7 @@ package controller
 
 import (
 	"context"
-	"maps"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -11,15 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
 // responseWait is how long an event waits for the response to this process's write of the same
 // status, which can arrive later than the event.
 const responseWait = 50 * time.Millisecond
 
-// ownWrites remembers the statuses that this process has written until their events arrive,
-// because such an event requires no reconcile: the reconcile that wrote the status knows it. An
-// event whose write is not recognized causes a reconcile that changes nothing.
+// ownWrites remembers the statuses that this process has written until their events arrive. Such
+// an event requires no reconcile of the key that wrote the status, which knows it.
 type ownWrites struct {
 	mu      sync.Mutex
 	written map[typedName]*ownWrite
@@ -31,16 +34,22 @@ type typedName struct {
 	types.NamespacedName
 }
 
-// maxVersions limits the writes of one object that are remembered.
-const maxVersions = 8
+// maxWrites limits the writes of one object that are remembered.
+const maxWrites = 8
 
 // ownWrite has the writes of an object's status whose events have not arrived.
 type ownWrite struct {
-	versions []string // the resource versions after the writes, the oldest first
+	writes []statusWrite // the oldest first
 	// running counts the requests without a response, and responded is closed when there is
 	// none.
 	running   int
 	responded chan struct{}
+}
+
+// statusWrite is a write in a reconcile of a key.
+type statusWrite struct {
+	key           state.Key
+	before, after string // resource versions
 }
 
 func newOwnWrites() *ownWrites { return &ownWrites{written: map[typedName]*ownWrite{}} }
@@ -72,17 +81,38 @@ type ownStatusWriter struct {
 	writes *ownWrites
 }
 
+// Get implements client.Client.
+func (c ownWritesClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := c.Client.Get(ctx, key, o, opts...)
+	// A reconcile knows a Tunnel as it was written, whatever it reads ([run.latest]).
+	if _, isTunnel := o.(*v1alpha1.Tunnel); err == nil && !isTunnel {
+		c.writes.read(o)
+	}
+	return err
+}
+
 // Update implements client.SubResourceWriter.
 func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
-	written := typedNameOf(o)
-	s.writes.begin(written)
-	err := s.SubResourceWriter.Update(ctx, o, opts...)
-	version := o.GetResourceVersion()
-	if err != nil {
-		version = ""
+	key, known := ctx.Value(writingKey{}).(state.Key)
+	if !known {
+		return s.SubResourceWriter.Update(ctx, o, opts...)
 	}
-	s.writes.end(written, version)
+	name, write := typedNameOf(o), statusWrite{key: key, before: o.GetResourceVersion()}
+	s.writes.begin(name)
+	err := s.SubResourceWriter.Update(ctx, o, opts...)
+	if err == nil {
+		write.after = o.GetResourceVersion()
+	}
+	s.writes.end(name, write)
 	return err
+}
+
+// writingKey is the key of the context value with the [state.Key] that is reconciled.
+type writingKey struct{}
+
+// writingFor returns a context for a reconcile of the key.
+func writingFor(ctx context.Context, key state.Key) context.Context {
+	return context.WithValue(ctx, writingKey{}, key)
 }
 
 func (w *ownWrites) begin(o typedName) {
@@ -98,38 +128,80 @@ func (w *ownWrites) begin(o typedName) {
 	}
 }
 
-func (w *ownWrites) end(o typedName, version string) {
+// end ends a write, which has failed if it has no version after it.
+func (w *ownWrites) end(o typedName, write statusWrite) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	one := w.written[o]
-	if version != "" {
-		one.versions = append(one.versions[max(0, len(one.versions)-maxVersions+1):], version)
+	if write.after != "" {
+		one.writes = append(one.writes[max(0, len(one.writes)-maxWrites+1):], write)
 	}
-	if one.running--; one.running > 0 {
-		return
+	if one.running--; one.running == 0 {
+		close(one.responded)
 	}
-	if close(one.responded); len(one.versions) == 0 {
+	w.keep(o, one.writes)
+}
+
+// keep replaces what is remembered about an object. The caller holds the mutex.
+func (w *ownWrites) keep(o typedName, writes []statusWrite) {
+	one := w.written[o]
+	if one.writes = writes; len(writes) == 0 && one.running == 0 {
 		delete(w.written, o)
 	}
 }
 
-// takes reports whether this process wrote the object's version, and forgets it and older ones.
-func (w *ownWrites) takes(o client.Object) bool {
-	w.waitForResponse(typedNameOf(o), o.GetResourceVersion())
+// read forgets the writes of an object if a reconcile has read a version before them. It decides
+// whether to write without them, so that their events require another reconcile.
+func (w *ownWrites) read(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	one := w.written[typedNameOf(o)]
+	name := typedNameOf(o)
+	one := w.written[name]
+	if one == nil || len(one.writes) == 0 || one.writes[len(one.writes)-1].after == o.GetResourceVersion() {
+		return
+	}
+	w.keep(name, nil)
+}
+
+// takes returns the key whose writes are the whole difference between two versions of an object,
+// and forgets these writes and older ones. It returns false if there is none.
+func (w *ownWrites) takes(before, after client.Object) (writer state.Key, isOwn bool) {
+	name := typedNameOf(after)
+	w.waitForResponse(name, after.GetResourceVersion())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	one := w.written[name]
 	if one == nil {
-		return false
+		return writer, false
 	}
-	i := slices.Index(one.versions, o.GetResourceVersion())
+	i := indexAfter(one.writes, after.GetResourceVersion())
 	if i < 0 {
-		return false
+		return writer, false
 	}
-	if one.versions = slices.Clone(one.versions[i+1:]); len(one.versions) == 0 && one.running == 0 {
-		delete(w.written, typedNameOf(o))
+	taken := one.writes[:i+1]
+	w.keep(name, slices.Clone(one.writes[i+1:]))
+	return writerSince(before.GetResourceVersion(), taken)
+}
+
+// indexAfter returns the index of the write after which the object has the version, or -1.
+func indexAfter(writes []statusWrite, version string) int {
+	return slices.IndexFunc(writes, func(write statusWrite) bool { return write.after == version })
+}
+
+// writerSince returns the key of all writes since the version, if nothing else has changed.
+func writerSince(version string, writes []statusWrite) (key state.Key, isOnly bool) {
+	first := slices.IndexFunc(writes, func(write statusWrite) bool { return write.before == version })
+	if first < 0 {
+		return key, false
 	}
-	return true
+	key = writes[first].key
+	for _, write := range writes[first:] {
+		if write.key != key || write.before != version {
+			return key, false
+		}
+		version = write.after
+	}
+	return key, true
 }
 
 // waitForResponse waits until the writes of the object that run now have a response, at most
@@ -137,7 +209,7 @@ func (w *ownWrites) takes(o client.Object) bool {
 func (w *ownWrites) waitForResponse(o typedName, version string) {
 	w.mu.Lock()
 	var responded chan struct{}
-	if one := w.written[o]; one != nil && one.running > 0 && !slices.Contains(one.versions, version) {
+	if one := w.written[o]; one != nil && one.running > 0 && indexAfter(one.writes, version) < 0 {
 		responded = one.responded
 	}
 	w.mu.Unlock()
@@ -154,32 +226,49 @@ func (w *ownWrites) waitForResponse(o typedName, version string) {
 func (w *ownWrites) forget(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if one := w.written[typedNameOf(o)]; one != nil && one.running == 0 {
-		delete(w.written, typedNameOf(o))
+	if name := typedNameOf(o); w.written[name] != nil {
+		w.keep(name, nil)
 	}
 }
 
-// withoutOwn returns a filter that drops the updates that consist of a status that this process
-// wrote. needed reports whether other Gateways than the object's own depend on the update.
-func (w *ownWrites) withoutOwn(needed func(before, after client.Object) bool) predicate.Predicate {
-	if w == nil {
+// ownWriteFilter drops the updates that consist of statuses that reconciles of one key wrote,
+// unless they affect other keys.
+type ownWriteFilter struct {
+	own *ownWrites
+	// keys returns the keys that the object affects.
+	keys mapFunc[client.Object]
+	// needed reports whether an update affects other objects than these keys' statuses. It may
+	// be nil.
+	needed func(before, after client.Object) bool
+}
+
+// predicate returns the filter, or nil if nothing remembers writes.
+func (f ownWriteFilter) predicate() predicate.Predicate {
+	if f.own == nil {
 		return nil
 	}
 	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			isOwn := w.takes(e.ObjectNew)
-			return !isOwn || !differInStatus(e.ObjectOld, e.ObjectNew) || needed != nil && needed(e.ObjectOld, e.ObjectNew)
-		},
+		UpdateFunc: func(e event.UpdateEvent) bool { return f.passes(e.ObjectOld, e.ObjectNew) },
 		DeleteFunc: func(e event.DeleteEvent) bool {
-			w.forget(e.Object)
+			f.own.forget(e.Object)
 			return true
 		},
 	}
 }
 
-// differInStatus reports whether two versions of an object differ at most in their status. After a
-// gap in a watch, one event contains several changes.
-func differInStatus(before, after client.Object) bool {
-	return before.GetGeneration() == after.GetGeneration() &&
-		maps.Equal(before.GetLabels(), after.GetLabels()) && maps.Equal(before.GetAnnotations(), after.GetAnnotations())
+func (f ownWriteFilter) passes(before, after client.Object) bool {
+	writer, isOwn := f.own.takes(before, after)
+	if !isOwn || f.needed != nil && f.needed(before, after) {
+		return true
+	}
+	var keys []state.Key
+	ctx := context.Background()
+	// The informer does not recover from a panic.
+	err := recovery.Call(ctx, func() error {
+		old, errOld := f.keys(ctx, before)
+		current, err := f.keys(ctx, after)
+		keys = append(old, current...)
+		return errors.Join(errOld, err)
+	})
+	return err != nil || slices.ContainsFunc(keys, func(key state.Key) bool { return key != writer })
 }

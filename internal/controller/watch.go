@@ -114,8 +114,8 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.Gateway, enqueue(record, w.fromUncountedGateway), reducesUsage},
 		{kinds.GatewayClass, enqueue(record, w.fromClass), nil},
 		{kinds.ListenerSet, enqueue(record, w.fromListenerSet), nil},
-		{kinds.HTTPRoute, enqueue(record, w.fromRoute), w.own.withoutOwn(nil)},
-		{kinds.GRPCRoute, enqueue(record, w.fromRoute), w.own.withoutOwn(nil)},
+		{kinds.HTTPRoute, enqueue(record, w.fromRoute), ownWriteFilter{w.own, w.fromRoute, nil}.predicate()},
+		{kinds.GRPCRoute, enqueue(record, w.fromRoute), ownWriteFilter{w.own, w.fromRoute, nil}.predicate()},
 		{kinds.ReferenceGrant, enqueue(record, w.fromGrant), nil},
 		{kinds.BackendTLSPolicy, enqueue(record, w.fromPolicy), nil},
 		{kinds.ConfigMap, enqueue(record, w.fromConfigMap), nil},
@@ -125,7 +125,7 @@ func (w watches) all(record func(state.Key)) []watch[state.Key] {
 		{kinds.EndpointSlice, enqueue(record, w.fromEndpointSlice), w.endpointsChanged()},
 		{kinds.Pod, enqueue(record, w.fromConnectorPod), addressesChanged},
 		{kinds.TunnelConfiguration, enqueue(record, w.fromConfiguration), nil},
-		{kinds.Tunnel, enqueue(record, w.fromTunnel), w.own.withoutOwn(changesLifecycle)},
+		{kinds.Tunnel, enqueue(record, w.fromTunnel), ownWriteFilter{w.own, w.fromTunnelObject, changesLifecycle}.predicate()},
 	}
 	if w.policies.isWatched() {
 		all = append(all,
@@ -187,7 +187,7 @@ func (w watches) fromParent(ctx context.Context, parent gateway.Owner) ([]state.
 		return []state.Key{parent}, nil
 	}
 	var set gatewayv1.ListenerSet
-	err := w.reader.Get(ctx, parent.NamespacedName, &set)
+	err := w.reader.Get(ctx, parent.NamespacedName, &set, client.UnsafeDisableDeepCopy)
 	if client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}

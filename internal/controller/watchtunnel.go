@@ -116,6 +116,10 @@ func (w watches) fromTunnel(ctx context.Context, t *v1alpha1.Tunnel) ([]state.Ke
 	return append(keys, limited...), err
 }
 
+func (w watches) fromTunnelObject(ctx context.Context, object client.Object) ([]state.Key, error) {
+	return w.fromTunnel(ctx, object.(*v1alpha1.Tunnel))
+}
+
 // changesLifecycle reports whether an update of a Tunnel's status concerns more than the
 // configuration that its controller has written: other Gateways can depend on it.
 func changesLifecycle(before, after client.Object) bool {
