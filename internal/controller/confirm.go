@@ -31,6 +31,9 @@ const (
 type confirmer struct {
 	live    client.Reader
 	limiter *rate.Limiter
+	// record records an object that the cache has not received: if it never does, because the
+	// object is deleted within a gap of the watch, no event follows.
+	record func(client.Object)
 
 	mu sync.Mutex
 	// missing are the objects that did not exist, and that the cache has not received since.
@@ -40,7 +43,7 @@ type confirmer struct {
 }
 
 func newConfirmer(live client.Reader) *confirmer {
-	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[typedName]bool{}}
+	return &confirmer{live: live, limiter: rate.NewLimiter(confirmationsPerSecond, 2*confirmationsPerSecond), missing: map[typedName]bool{}, record: func(client.Object) {}}
 }
 
 // isConfirmed reports whether the confirmer asks for objects of this type: what routes,
@@ -70,6 +73,7 @@ func (c *confirmer) confirm(ctx context.Context, key client.ObjectKey, object cl
 		c.answered(name, err)
 		return cached
 	}
+	c.record(object)
 	_, err := compact(object)
 	return err
 }

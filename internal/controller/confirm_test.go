@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,7 +91,12 @@ func TestCacheConfirmsThatAnObjectDoesNotExist(t *testing.T) {
 			existing.SetName(key.Name)
 			existing.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}"})
 			c := newConfirmedCache(t, existing)
+			var recorded []string
+			c.confirmer.record = func(o client.Object) { recorded = append(recorded, o.GetName()) }
 			c.wantAsked(t, key, object, true, 3)
+			if want := []string{"web", "web", "web"}; !slices.Equal(recorded, want) {
+				t.Errorf("recorded %v, want %v: without an event, the next decision must read the object again", recorded, want)
+			}
 			c.wantAsked(t, missing, object, false, 1)
 			c.cached.received = true
 			c.wantAsked(t, missing, object, true, 0)

@@ -24,6 +24,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -108,10 +109,15 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	subscribed, subscribe := requeueing[followed](ctx)
 	changedZones, enqueueZone := requeueing[zoneKey](ctx)
 	changedAccounts, enqueueAccount := requeueing[accountKey](ctx)
-	own := newOwnWrites()
+	own, changes := newOwnWrites(), &state.Changes{}
+	cached, ok := m.GetCache().(*scopedCache)
+	if !ok {
+		return errors.New("the manager's cache is not from NewCache")
+	}
+	cached.confirmer.record = changes.Record
 	d := dependencies{
 		client: own.client(m.GetClient()), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
-		changes: &state.Changes{}, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, enqueueAccount: enqueueAccount, clock: systemClock(),
+		changes: changes, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, enqueueAccount: enqueueAccount, clock: systemClock(),
 	}
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {
 		return err
