@@ -3,6 +3,7 @@ package status_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -108,14 +109,15 @@ func TestCanceledWriteIsRepeated(t *testing.T) {
 	}
 }
 
-// panickingClient panics when the object is read.
+// panickingClient panics when the object is read, until it is repaired.
 type panickingClient struct {
 	client.Client
-	name types.NamespacedName
+	name       types.NamespacedName
+	isRepaired atomic.Bool
 }
 
-func (c panickingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if key == c.name {
+func (c *panickingClient) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+	if key == c.name && !c.isRepaired.Load() {
 		panic("a bug")
 	}
 	return c.Client.Get(ctx, key, object, opts...)
@@ -124,8 +126,8 @@ func (c panickingClient) Get(ctx context.Context, key client.ObjectKey, object c
 // After a panic, the same report writes what was not attempted.
 func TestPanickingWriteIsRepeated(t *testing.T) {
 	cluster, first, last := newFakeCluster(t), report(), status.Last{}
-	working := cluster.writer.Client
-	cluster.writer.Client = panickingClient{working, routeName}
+	broken := &panickingClient{Client: cluster.writer.Client, name: routeName}
+	cluster.writer.Client = broken
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -134,7 +136,7 @@ func TestPanickingWriteIsRepeated(t *testing.T) {
 		}()
 		_ = cluster.writer.Write(t.Context(), owner, first, &last)
 	}()
-	cluster.writer.Client = working
+	broken.isRepaired.Store(true) // other writes still run
 	if err := cluster.writer.Write(t.Context(), owner, first, &last); err != nil {
 		t.Fatal(err)
 	}
