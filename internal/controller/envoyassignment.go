@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -48,19 +47,12 @@ func (e *envoys) readSlices(ctx context.Context, clusters []envoy.EndpointsOf) (
 	if read.reserved, err = state.ReservedAddresses(ctx, e.reader, e.namespace, e.podIPs); err != nil {
 		return read, err
 	}
-	indexes := map[envoy.EndpointSource]int{}
-	for _, cluster := range clusters {
-		i, ok := indexes[cluster.Source()]
-		if !ok {
-			i = len(read.services)
-			indexes[cluster.Source()] = i
-			found, err := state.Endpoints(ctx, e.reader, cluster.Service, cluster.Import)
-			if err != nil {
-				return read, err
-			}
-			read.services = append(read.services, serviceRead{endpointSlices: found})
+	for ofOne := range envoy.BySource(clusters) {
+		found, err := state.Endpoints(ctx, e.reader, ofOne[0].Service, ofOne[0].Import)
+		if err != nil {
+			return read, err
 		}
-		read.services[i].clusters = append(read.services[i].clusters, cluster)
+		read.services = append(read.services, serviceRead{ofOne, found})
 	}
 	return read, nil
 }
@@ -88,22 +80,35 @@ func (r endpointsRead) assign(assign assigner) []assignment {
 	return all
 }
 
-// expect adds the next publication's clusters.
-func (p *publication) expect(next *envoy.Resources) {
-	p.next = next
-	for _, cluster := range next.Endpoints {
-		if _, ok := p.assigned[cluster.Cluster]; !ok {
-			p.assigned[cluster.Cluster] = assignment{cluster: cluster}
-		}
+// covers reports whether the endpoints are those for the cluster, which can have another limit
+// than before.
+func (a assignment) covers(cluster envoy.EndpointsOf) bool {
+	if a.endpoints == nil || a.cluster == cluster {
+		return a.endpoints != nil
 	}
+	count := 0
+	for _, locality := range a.endpoints.GetEndpoints() {
+		count += len(locality.GetLbEndpoints())
+	}
+	a.cluster.Limit = cluster.Limit
+	return a.cluster == cluster && !a.limited && count <= cluster.Limit
 }
 
-// hasEndpoints reports whether the publication has the endpoints for the resources' clusters: they
-// are the last publication's clusters, and the run has found no other Services, EndpointSlices and
-// reserved addresses. Later changes are published with [envoys.publishEndpoints].
-func (p *publication) hasEndpoints(resources *envoy.Resources, r *run) bool {
-	return p.resources != nil && r.endpoints != 0 && p.endpoints == r.endpoints && maps.Equal(p.reserved, r.snapshot.Reserved) &&
-		slices.Equal(p.resources.Endpoints, resources.Endpoints)
+// expect adds the next publication's clusters, and returns those whose endpoints must be read.
+// The others have theirs: [envoys.publishEndpoints] keeps the endpoints of a followed Service
+// current.
+func (p *publication) expect(next *envoy.Resources) (outdated []envoy.EndpointsOf) {
+	for _, cluster := range envoy.EndpointsNotIn(p.resources.AllEndpoints(), next.Endpoints) {
+		known, ok := p.assigned[cluster.Cluster]
+		if !ok {
+			p.assigned[cluster.Cluster] = assignment{cluster: cluster}
+		}
+		if !known.covers(cluster) {
+			outdated = append(outdated, cluster)
+		}
+	}
+	p.next = next
+	return outdated
 }
 
 // keep keeps the assignments for expected and published clusters that are newer than
@@ -130,22 +135,21 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 	return newer
 }
 
-// complete ends the publication in progress. It keeps only the endpoints for the
-// clusters in retain: the resources that are published afterwards, or nil.
-func (p *publication) complete(retain *envoy.Resources) {
-	next := p.next
+// complete ends the publication in progress. It forgets the endpoints for the clusters in other
+// resources, which may be nil, that are not in the last publication, and returns the Services and
+// ServiceImports that only these clusters have.
+func (p *publication) complete(other *envoy.Resources) (unused []envoy.EndpointSource) {
 	p.next = nil
-	if next != nil && retain != nil && len(p.assigned) == len(retain.Endpoints) && slices.Equal(next.Endpoints, retain.Endpoints) {
-		return
-	}
-	p.published = nil
-	retained := map[string]assignment{}
-	if retain != nil {
-		for _, cluster := range retain.Endpoints {
-			retained[cluster.Cluster] = p.assigned[cluster.Cluster]
+	for _, cluster := range envoy.EndpointsNotIn(p.resources.AllEndpoints(), other.AllEndpoints()) {
+		if p.resources.HasEndpoints(cluster.Cluster) {
+			continue // with another limit
+		}
+		delete(p.assigned, cluster.Cluster)
+		if len(p.resources.EndpointsFrom(cluster.Source())) == 0 {
+			unused = append(unused, cluster.Source())
 		}
 	}
-	p.assigned = retained
+	return unused
 }
 
 // assignments returns the newest endpoints for the resources' clusters.

@@ -3,8 +3,8 @@ package controller
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -87,21 +87,6 @@ func (e *envoys) fromConnectorPod(context.Context, client.Object) []followed {
 	return append(e.memories.allFollowers(), e.subscribers(envoy.EndpointSource{})...)
 }
 
-// follow makes the Gateway's publication follow the Services and ServiceImports in the
-// resources, which may be nil.
-func (e *envoys) follow(gateway types.NamespacedName, p *publication, all ...*envoy.Resources) {
-	sources := map[envoy.EndpointSource]bool{}
-	for _, resources := range all {
-		if resources == nil {
-			continue
-		}
-		for _, cluster := range resources.Endpoints {
-			sources[cluster.Source()] = true
-		}
-	}
-	e.memories.follow(gateway, p, sources)
-}
-
 // publishEndpoints publishes the current endpoints of a Service, or of all Services, for
 // the Envoys behind a Gateway.
 func (e *envoys) publishEndpoints(ctx context.Context, f followed) error {
@@ -130,21 +115,22 @@ func (e *envoys) publishNewer(gateway types.NamespacedName, p *publication, newe
 	}
 }
 
-// clustersOf returns the clusters in the last publication and in the one in progress: the
+// clustersOf returns the clusters in the last publication and in the one in progress, by name: the
 // source's, or all without a source.
 func (p *publication) clustersOf(source envoy.EndpointSource) []envoy.EndpointsOf {
-	clusters := map[string]envoy.EndpointsOf{}
-	for _, resources := range []*envoy.Resources{p.resources, p.next} {
-		if resources == nil {
-			continue
-		}
-		found := resources.EndpointsBySource()[source]
-		if source == (envoy.EndpointSource{}) {
-			found = resources.Endpoints
-		}
-		for _, cluster := range found {
-			clusters[cluster.Cluster] = cluster
+	find := func(r *envoy.Resources) []envoy.EndpointsOf { return r.EndpointsFrom(source) }
+	if source == (envoy.EndpointSource{}) {
+		find = (*envoy.Resources).AllEndpoints
+	}
+	if p.next == nil {
+		return find(p.resources)
+	}
+	clusters := slices.Clone(find(p.next))
+	for _, cluster := range find(p.resources) {
+		if !p.next.HasEndpoints(cluster.Cluster) {
+			clusters = append(clusters, cluster)
 		}
 	}
-	return slices.Collect(maps.Values(clusters))
+	slices.SortFunc(clusters, func(a, b envoy.EndpointsOf) int { return strings.Compare(a.Cluster, b.Cluster) })
+	return clusters
 }

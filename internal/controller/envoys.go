@@ -72,10 +72,6 @@ type publication struct {
 	// published are the endpoints in the last publication, or nil if assigned has newer
 	// ones.
 	published envoy.Assignments
-	// endpoints identifies the EndpointSlices that the last publication contains, like
-	// [state.Loaded.Endpoints], and reserved are the addresses that it omits.
-	endpoints uint64
-	reserved  map[string]bool
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
 	// sequence counts how often the listeners changed. Programmed waits until Envoys
@@ -111,8 +107,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	defer p.mu.Unlock()
 	newer := p.keep(ctx, found)
 	if err != nil {
-		e.publishNewer(r.key.NamespacedName, p, newer)
-		p.complete(p.resources)
+		e.abandon(r.key.NamespacedName, p, newer)
 		return false, err
 	}
 	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.podIP.Is6()}
@@ -121,18 +116,14 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 		Listeners: envoy.Listeners(ready, p.next.Telemetry), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
 	})
 	if err != nil {
-		e.publishNewer(r.key.NamespacedName, p, newer)
-		p.complete(p.resources)
+		e.abandon(r.key.NamespacedName, p, newer)
 		log.FromContext(ctx).Error(err, "the Envoy configuration is not valid; Envoys keep the previous configuration")
 		return true, nil
 	}
+	last := p.resources
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
 	p.client = secret
-	p.complete(p.resources)
-	p.endpoints, p.reserved = next.endpoints, next.reserved
-	if !next.isFollowed {
-		e.follow(r.key.NamespacedName, p, p.resources)
-	}
+	e.memories.unfollow(r.key.NamespacedName, p, p.complete(last))
 	return next.exposure.IsSettled(), nil
 }
 
@@ -141,11 +132,6 @@ type prepared struct {
 	changes  ingress.AccessChanges
 	exposure ingress.Exposure
 	read     endpointsRead
-	// endpoints and reserved are like those of the publication. isFollowed reports whether the
-	// clusters and their EndpointSlices are the last publication's.
-	endpoints  uint64
-	reserved   map[string]bool
-	isFollowed bool
 	// certificate is the client certificate that the resources need, or nil, and client
 	// what the last publication has.
 	certificate *routing.ClientCertificate
@@ -164,20 +150,23 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 		p.sequence++
 	}
 	next.certificate, next.client = resources.ClientCertificate, p.client
-	next.endpoints, next.reserved = r.endpoints, r.snapshot.Reserved
-	if p.hasEndpoints(resources, r) {
-		p.next, next.isFollowed = resources, true
-		return next, nil
-	}
+	outdated := p.expect(resources)
 	// The Services are followed before their EndpointSlices are read, so that no change
 	// is lost.
-	e.follow(r.key.NamespacedName, p, p.resources, resources)
-	p.expect(resources)
-	next.read, err = e.readEndpoints(ctx, p, resources.Endpoints)
+	e.memories.follow(r.key.NamespacedName, p, outdated)
+	next.read, err = e.readEndpoints(ctx, p, outdated)
 	if err != nil {
-		p.complete(p.resources)
+		e.abandon(r.key.NamespacedName, p, nil)
 	}
 	return next, err
+}
+
+// abandon ends a publication that has failed, and publishes the endpoints that it has read for the
+// last publication. The caller has locked p.
+func (e *envoys) abandon(gateway types.NamespacedName, p *publication, newer envoy.Assignments) {
+	e.publishNewer(gateway, p, newer)
+	p.published = nil
+	e.memories.unfollow(gateway, p, p.complete(p.next))
 }
 
 // hasPublished reports whether the Gateway's routes were published for Envoy.

@@ -18,28 +18,36 @@ func newFollowers() followers {
 	return followers{map[types.NamespacedName]map[envoy.EndpointSource]bool{}, map[envoy.EndpointSource]map[types.NamespacedName]bool{}}
 }
 
-// set replaces the Gateway's sources. It keeps the map.
-func (f followers) set(gateway types.NamespacedName, sources map[envoy.EndpointSource]bool) {
+// add makes the Gateway follow the source.
+func (f followers) add(gateway types.NamespacedName, source envoy.EndpointSource) {
+	addTo(f.byGateway, gateway, source)
+	addTo(f.bySource, source, gateway)
+}
+
+// remove is the opposite of add.
+func (f followers) remove(gateway types.NamespacedName, source envoy.EndpointSource) {
+	removeFrom(f.byGateway, gateway, source)
+	removeFrom(f.bySource, source, gateway)
+}
+
+// removeGateway makes the Gateway follow nothing.
+func (f followers) removeGateway(gateway types.NamespacedName) {
 	for source := range f.byGateway[gateway] {
-		if sources[source] {
-			continue
-		}
-		delete(f.bySource[source], gateway)
-		if len(f.bySource[source]) == 0 {
-			delete(f.bySource, source)
-		}
+		f.remove(gateway, source)
 	}
-	for source := range sources {
-		if f.bySource[source] == nil {
-			f.bySource[source] = map[types.NamespacedName]bool{}
-		}
-		f.bySource[source][gateway] = true
+}
+
+func addTo[A, B comparable](sets map[A]map[B]bool, set A, element B) {
+	if sets[set] == nil {
+		sets[set] = map[B]bool{}
 	}
-	if len(sources) == 0 {
-		delete(f.byGateway, gateway)
-		return
+	sets[set][element] = true
+}
+
+func removeFrom[A, B comparable](sets map[A]map[B]bool, set A, element B) {
+	if delete(sets[set], element); len(sets[set]) == 0 {
+		delete(sets, set)
 	}
-	f.byGateway[gateway] = sources
 }
 
 // of returns the Gateways that follow the source.

@@ -138,7 +138,7 @@ func (m *memories) forget(key state.Key) {
 	defer m.mu.Unlock()
 	if found := m.byKey[key]; found != nil {
 		m.byKey[key] = &memory{tunnel: newTunnelMemory(), queued: found.queued, inProgress: found.inProgress}
-		m.followers.set(key.NamespacedName, nil)
+		m.followers.removeGateway(key.NamespacedName)
 		m.removeUnused(key)
 	}
 }
@@ -220,18 +220,39 @@ func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 	}
 	found := memory.publication
 	memory.publication = nil
-	m.followers.set(gateway, nil)
+	m.followers.removeGateway(gateway)
 	return found
 }
 
-// follow records the Services and ServiceImports to whose pods the Gateway's publication
-// leads, unless it is no longer the Gateway's publication.
-func (m *memories) follow(gateway types.NamespacedName, p *publication, sources map[envoy.EndpointSource]bool) {
+// follow makes the Gateway's publication follow the Services and ServiceImports of the clusters,
+// unless it is no longer the Gateway's publication.
+func (m *memories) follow(gateway types.NamespacedName, p *publication, clusters []envoy.EndpointsOf) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil && memory.publication == p {
-		m.followers.set(gateway, sources)
+	if !m.isCurrent(gateway, p) {
+		return
 	}
+	for _, cluster := range clusters {
+		m.followers.add(gateway, cluster.Source())
+	}
+}
+
+// unfollow makes the publication follow the sources no longer.
+func (m *memories) unfollow(gateway types.NamespacedName, p *publication, sources []envoy.EndpointSource) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.isCurrent(gateway, p) {
+		return
+	}
+	for _, source := range sources {
+		m.followers.remove(gateway, source)
+	}
+}
+
+// isCurrent reports whether the publication is the Gateway's. The caller holds the mutex.
+func (m *memories) isCurrent(gateway types.NamespacedName, p *publication) bool {
+	memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]
+	return memory != nil && memory.publication == p
 }
 
 // followersOf returns the Gateways whose publications follow the source.

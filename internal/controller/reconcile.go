@@ -248,7 +248,7 @@ func (p *process) withdraw(ctx context.Context, key state.Key, report gateway.Re
 func (p *process) newRun(key state.Key, loaded *state.Loaded) *run {
 	m := p.memories.of(key)
 	return &run{
-		process: p, key: key, memory: m, tunnel: m.tunnel, gateway: loaded.Gateway, snapshot: loaded.Snapshot, endpoints: loaded.Endpoints,
+		process: p, key: key, memory: m, tunnel: m.tunnel, gateway: loaded.Gateway, snapshot: loaded.Snapshot,
 		requests: requests{},
 	}
 }

@@ -32,9 +32,7 @@ type run struct {
 	// snapshot contains the objects whose status entries are removed when the Tunnel
 	// retires.
 	snapshot *gateway.Snapshot
-	// endpoints identifies the EndpointSlices in the snapshot: see [state.Loaded].
-	endpoints uint64
-	requests  requests
+	requests requests
 	// stale means that the Tunnel must be read from the API server because it may
 	// have changed.
 	stale bool

@@ -29,7 +29,7 @@ func TestChangedProtectionMakesOtherClusters(t *testing.T) {
 		table := &routing.Table{Protection: p}
 		c := newClusters(table, last)
 		cluster := c.cluster(anyEntry, headless)
-		last = &Resources{clusterSet: newClusterSet(map[string]int{cluster.Name: 1}, c, nil)}
+		last = &Resources{clusterSet: &clusterSet{all: []usedCluster{{cluster, 1}}}}
 		if again := newClusters(table, last).cluster(anyEntry, headless); again.Cluster != cluster.Cluster {
 			t.Errorf("equal settings lead to another cluster: %v", again.Name)
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,10 +63,18 @@ type clusterKey struct {
 	origin *v1alpha1.OriginRequest
 }
 
+func (c *clusterContent) source() EndpointSource { return EndpointSource{c.Service, c.Import} }
+
 type namedCluster struct {
 	*clusterv3.Cluster
-	backend routing.Backend
 	content clusterContent
+	tls     *routing.BackendTLS // of the backend
+}
+
+func (c *namedCluster) backend() routing.Backend {
+	b := c.content.Backend
+	b.TLS = c.tls
+	return b
 }
 
 func newClusters(t *routing.Table, last *Resources) *clusters {
@@ -106,13 +115,22 @@ func (c *clusters) shared(b routing.Backend, conn connection) *namedCluster {
 	content.TLS = nil
 	cluster := c.byContent[content]
 	if cluster == nil {
-		cluster = c.last.find(content)
+		cluster = c.last.find(&content)
 	}
 	if cluster == nil {
 		cluster = c.newCluster(b, conn)
 	}
 	c.byContent[content] = cluster
-	return &namedCluster{cluster, b, content}
+	return &namedCluster{cluster, content, b.TLS}
+}
+
+// byName returns the clusters that entries have named.
+func (c *clusters) byName() map[string]*namedCluster {
+	named := make(map[string]*namedCluster, len(c.byKey))
+	for _, cluster := range c.byKey {
+		named[cluster.Name] = cluster
+	}
+	return named
 }
 
 // settings returns the settings for requests to an entry: the settings on its listeners,
@@ -231,11 +249,7 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 		cluster.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: adsSource()}
 		c.protectPods(cluster, b)
 	}
-	prefix := ClusterPrefix
-	if b.Import {
-		prefix = ImportPrefix
-	}
-	name := fmt.Sprintf("%s%s.%s.%d", prefix, b.Service.Namespace, b.Service.Name, b.ServicePort)
+	name := clusterPrefix(EndpointSource{b.Service, b.Import}) + strconv.Itoa(int(b.ServicePort))
 	cluster.Name = name + "." + contentHash(cluster, b.PortName, addresses, string(b.Family))
 	if addresses != "" {
 		locality := &endpointv3.LocalityLbEndpoints{}
@@ -245,6 +259,16 @@ func (c *clusters) newCluster(b routing.Backend, conn connection) *clusterv3.Clu
 		cluster.LoadAssignment = &endpointv3.ClusterLoadAssignment{ClusterName: cluster.Name, Endpoints: []*endpointv3.LocalityLbEndpoints{locality}}
 	}
 	return cluster
+}
+
+// clusterPrefix begins the names of the clusters for the Service or ServiceImport, and of no
+// others.
+func clusterPrefix(source EndpointSource) string {
+	prefix := ClusterPrefix
+	if source.Import {
+		prefix = ImportPrefix
+	}
+	return prefix + source.Namespace + "." + source.Name + "."
 }
 
 // discoveryOf returns how Envoy finds the addresses of a backend, and the addresses that do

@@ -3,6 +3,7 @@ package envoy
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -12,20 +13,39 @@ import (
 
 // clusterSet contains the clusters for a table. It never changes.
 type clusterSet struct {
-	byName    map[string]*namedCluster
-	byContent map[clusterContent]*clusterv3.Cluster
-	// uses counts the hosts that use a cluster, by its name.
-	uses map[string]int
-	// presents reports whether Envoy presents the client certificate to one of the clusters.
-	presents bool
+	// all is sorted by name.
+	all []usedCluster
+	// presenting counts the clusters to which Envoy presents the client certificate.
+	presenting int
+}
+
+// usedCluster is a cluster with the number of hosts that use it.
+type usedCluster struct {
+	*namedCluster
+	uses int
 }
 
 // find returns the cluster with the content, or nil.
-func (s *clusterSet) find(content clusterContent) *clusterv3.Cluster {
+func (s *clusterSet) find(content *clusterContent) *clusterv3.Cluster {
 	if s == nil {
 		return nil
 	}
-	return s.byContent[content]
+	prefix := clusterPrefix(content.source())
+	for _, c := range s.all[position(s.all, prefix):] {
+		if !strings.HasPrefix(c.Name, prefix) {
+			break
+		}
+		if c.content == *content {
+			return c.Cluster
+		}
+	}
+	return nil
+}
+
+// position returns the index of the first cluster whose name is not less.
+func position(all []usedCluster, name string) int {
+	i, _ := slices.BinarySearchFunc(all, name, func(c usedCluster, name string) int { return strings.Compare(c.Name, name) })
+	return i
 }
 
 // addClusters adds the clusters that the hosts use, by name. If they are those of the last
@@ -33,34 +53,60 @@ func (s *clusterSet) find(content clusterContent) *clusterv3.Cluster {
 func (r *renderer) addClusters(resources, last *Resources) {
 	if last == nil || !r.reuses {
 		r.dropped = nil
-		resources.clusterSet = newClusterSet(r.uses(map[string]int{}), r.clusters, nil)
+		resources.clusterSet, _ = r.clusterSet(&clusterSet{})
 		resources.listClusters()
 		resources.addCollector(nil)
 		return
 	}
-	before := last.clusterSet
-	uses := r.uses(maps.Clone(before.uses))
-	if len(uses) == len(before.uses) && !r.addsClusters(before) {
-		set := *before
-		set.uses = uses
-		resources.clusterSet = &set
-		resources.Clusters, resources.Endpoints, resources.ByName, resources.bySource = last.Clusters, last.Endpoints, last.ByName, last.bySource
+	set, isChanged := r.clusterSet(last.clusterSet)
+	resources.clusterSet = set
+	if !isChanged {
+		resources.Clusters, resources.Endpoints, resources.ByName = last.Clusters, last.Endpoints, last.ByName
 		return
 	}
-	resources.clusterSet = newClusterSet(uses, r.clusters, before)
 	resources.listClusters()
 	resources.addCollector(last)
 }
 
-// addsClusters reports whether an added host uses a cluster that the set does not contain.
-func (r *renderer) addsClusters(before *clusterSet) bool {
-	return slices.ContainsFunc(r.added, func(h *renderedHost) bool {
-		return slices.ContainsFunc(h.clusters, func(name string) bool { return before.uses[name] == 0 })
-	})
+// clusterSet returns the set before after hosts were added and dropped, and whether it has other
+// clusters.
+func (r *renderer) clusterSet(before *clusterSet) (set *clusterSet, isChanged bool) {
+	uses := r.addedUses()
+	set = &clusterSet{all: make([]usedCluster, 0, len(before.all)+len(uses)), presenting: before.presenting}
+	added, rest := r.clusters.byName(), before.all
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		i := position(rest, name)
+		set.all, rest = append(set.all, rest[:i]...), rest[i:]
+		c, isKnown := usedCluster{namedCluster: added[name]}, false
+		if len(rest) > 0 && rest[0].Name == name {
+			c, isKnown, rest = rest[0], true, rest[1:]
+		}
+		if c.uses += uses[name]; c.uses > 0 {
+			set.all = append(set.all, c)
+		}
+		if isUsed := c.uses > 0; isUsed != isKnown {
+			isChanged = true
+			set.count(c, isUsed)
+		}
+	}
+	set.all = append(set.all, rest...)
+	return set, isChanged
 }
 
-// uses adds the clusters that hosts use to the counts before.
-func (r *renderer) uses(counts map[string]int) map[string]int {
+// count counts a cluster that is added or removed.
+func (s *clusterSet) count(c usedCluster, isAdded bool) {
+	switch {
+	case !c.content.presents:
+	case isAdded:
+		s.presenting++
+	default:
+		s.presenting--
+	}
+}
+
+// addedUses returns, by cluster, how many more hosts use it, if the number has changed.
+func (r *renderer) addedUses() map[string]int {
+	counts := map[string]int{}
 	for _, host := range r.dropped {
 		for _, name := range host.clusters {
 			counts[name]--
@@ -71,45 +117,25 @@ func (r *renderer) uses(counts map[string]int) map[string]int {
 			counts[name]++
 		}
 	}
-	maps.DeleteFunc(counts, func(_ string, n int) bool { return n <= 0 })
+	maps.DeleteFunc(counts, func(_ string, n int) bool { return n == 0 })
 	return counts
-}
-
-// newClusterSet returns the clusters in uses, which are new or in the set before.
-func newClusterSet(uses map[string]int, added *clusters, before *clusterSet) *clusterSet {
-	set := &clusterSet{uses: uses, byName: make(map[string]*namedCluster, len(uses)), byContent: make(map[clusterContent]*clusterv3.Cluster, len(uses))}
-	add := func(c *namedCluster) {
-		if uses[c.Name] > 0 {
-			set.byName[c.Name], set.byContent[c.content] = c, c.Cluster
-			set.presents = set.presents || c.content.presents
-		}
-	}
-	if before != nil {
-		for _, c := range before.byName {
-			add(c)
-		}
-	}
-	for _, c := range added.byKey {
-		add(c)
-	}
-	return set
 }
 
 // listClusters fills the lists of clusters, endpoints and names from the set.
 func (r *Resources) listClusters() {
 	lookedUp := map[string]routing.Backend{}
-	for _, name := range slices.Sorted(maps.Keys(r.clusterSet.byName)) {
-		cluster := r.clusterSet.byName[name]
+	all := r.clusterSet.all
+	r.Clusters, r.Endpoints = make([]*clusterv3.Cluster, 0, len(all)+1), make([]EndpointsOf, 0, len(all))
+	for _, cluster := range all {
 		r.Clusters = append(r.Clusters, cluster.Cluster)
-		b := cluster.backend
+		b := &cluster.content.Backend
 		if discovery := cluster.GetType(); discovery == clusterv3.Cluster_EDS {
-			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: name, Service: b.Service, Import: b.Import, PortName: b.PortName, Family: b.Family})
+			r.Endpoints = append(r.Endpoints, EndpointsOf{Cluster: cluster.Name, Service: b.Service, Import: b.Import, PortName: b.PortName, Family: b.Family})
 		} else if discovery == clusterv3.Cluster_STRICT_DNS {
-			lookedUp[b.Service.String()] = b
+			lookedUp[b.Service.String()] = cluster.backend()
 		}
 	}
 	limitEndpoints(r.Endpoints)
-	r.bySource = groupBySource(r.Endpoints)
 	for _, service := range slices.Sorted(maps.Keys(lookedUp)) {
 		r.ByName = append(r.ByName, lookedUp[service])
 	}

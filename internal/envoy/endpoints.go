@@ -2,8 +2,10 @@ package envoy
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -60,11 +62,31 @@ const (
 // same namespace.
 func limitEndpoints(all []EndpointsOf) {
 	clusters := map[string]int{}
-	for _, e := range all {
-		clusters[e.Service.Namespace]++
+	inOne := func(e EndpointsOf) string { return e.Service.Namespace }
+	for run := range runs(all, inOne) {
+		clusters[inOne(run[0])] += len(run)
 	}
-	for i := range all {
-		all[i].Limit = EndpointLimit(clusters[all[i].Service.Namespace])
+	for run := range runs(all, inOne) {
+		limit := EndpointLimit(clusters[inOne(run[0])])
+		for i := range run {
+			run[i].Limit = limit
+		}
+	}
+}
+
+// runs returns the parts of the list whose elements have the same key.
+func runs[T any, K comparable](all []T, key func(T) K) iter.Seq[[]T] {
+	return func(yield func([]T) bool) {
+		for len(all) > 0 {
+			n := 1
+			for n < len(all) && key(all[n]) == key(all[0]) {
+				n++
+			}
+			if !yield(all[:n:n]) {
+				return
+			}
+			all = all[n:]
+		}
 	}
 }
 
@@ -87,28 +109,71 @@ type Assignments map[string]*Assignment
 // returns the EndpointSlices of a Service or ServiceImport.
 func (r *Resources) Assign(endpointSlices func(EndpointSource) []*discoveryv1.EndpointSlice, isReserved func(ip string) bool) Assignments {
 	assignments := make(Assignments, len(r.Endpoints))
-	for source, clusters := range r.EndpointsBySource() {
-		found, _ := Assign(clusters, endpointSlices(source), isReserved)
+	for clusters := range BySource(r.Endpoints) {
+		found, _ := Assign(clusters, endpointSlices(clusters[0].Source()), isReserved)
 		maps.Copy(assignments, found)
 	}
 	return assignments
 }
 
-// EndpointsBySource returns [Resources.Endpoints] by Service or ServiceImport. The caller
-// must not change the map.
-func (r *Resources) EndpointsBySource() map[EndpointSource][]EndpointsOf {
-	if r.bySource == nil {
-		return groupBySource(r.Endpoints) // not rendered
+// BySource returns the clusters of each Service or ServiceImport in a list that is sorted by
+// name.
+func BySource(all []EndpointsOf) iter.Seq[[]EndpointsOf] { return runs(all, EndpointsOf.Source) }
+
+// AllEndpoints returns [Resources.Endpoints], or nil for nil resources.
+func (r *Resources) AllEndpoints() []EndpointsOf {
+	if r == nil {
+		return nil
 	}
-	return r.bySource
+	return r.Endpoints
 }
 
-func groupBySource(all []EndpointsOf) map[EndpointSource][]EndpointsOf {
-	clusters := map[EndpointSource][]EndpointsOf{}
-	for _, e := range all {
-		clusters[e.Source()] = append(clusters[e.Source()], e)
+// HasEndpoints reports whether [Resources.Endpoints] has the cluster. It is false for nil
+// resources.
+func (r *Resources) HasEndpoints(cluster string) bool {
+	all := r.AllEndpoints()
+	i := positionOf(all, cluster)
+	return i < len(all) && all[i].Cluster == cluster
+}
+
+// EndpointsFrom returns those of [Resources.Endpoints] whose addresses are from the Service or
+// ServiceImport. There are none in nil resources.
+func (r *Resources) EndpointsFrom(source EndpointSource) []EndpointsOf {
+	prefix, all := clusterPrefix(source), r.AllEndpoints()
+	var found []EndpointsOf
+	for _, e := range all[positionOf(all, prefix):] {
+		if !strings.HasPrefix(e.Cluster, prefix) {
+			break
+		}
+		if e.Source() == source {
+			found = append(found, e)
+		}
 	}
-	return clusters
+	return found
+}
+
+// positionOf returns the index of the first cluster whose name is not less.
+func positionOf(all []EndpointsOf, name string) int {
+	i, _ := slices.BinarySearchFunc(all, name, func(e EndpointsOf, name string) int { return strings.Compare(e.Cluster, name) })
+	return i
+}
+
+// EndpointsNotIn returns the elements of a list that another one does not contain. Both are
+// sorted by name.
+func EndpointsNotIn(other, all []EndpointsOf) []EndpointsOf {
+	if len(all) == len(other) && (len(all) == 0 || &all[0] == &other[0]) {
+		return nil
+	}
+	var missing []EndpointsOf
+	for _, e := range all {
+		for len(other) > 0 && other[0].Cluster < e.Cluster {
+			other = other[1:]
+		}
+		if len(other) == 0 || other[0] != e {
+			missing = append(missing, e)
+		}
+	}
+	return missing
 }
 
 // IsEmpty reports whether the cluster has no endpoints.

@@ -40,7 +40,6 @@ type Resources struct {
 	// shards is the number of shards for each listener.
 	shards     int
 	clusterSet *clusterSet
-	bySource   map[EndpointSource][]EndpointsOf
 }
 
 // renderSettings are what every host and cluster depends on.
@@ -69,7 +68,7 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	resources.hosts = r.hosts(hosts, transition)
 	resources.addRoutes(countShards(hosts, t.Telemetry), last)
 	r.addClusters(resources, last)
-	if resources.clusterSet.presents {
+	if resources.clusterSet.presenting > 0 {
 		resources.ClientCertificate = t.ClientCertificate
 	}
 	return resources

@@ -85,14 +85,6 @@ func (c *Changes) add(object changedObject) {
 	}
 }
 
-// next returns a number that is higher than any other.
-func (c *Changes) next() uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.newest++
-	return c.newest
-}
-
 // since returns the objects that have changed after the change with the number, each once,
 // and the number of the newest change. It returns false if it has forgotten some of them.
 func (c *Changes) since(number uint64) (objects []changedObject, newest uint64, complete bool) {

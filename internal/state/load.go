@@ -48,9 +48,6 @@ type Loaded struct {
 	// Changed are the objects in the Snapshot that have changed since the last
 	// [Loader.Reload], or that were added or removed. It is nil if every object may have.
 	Changed map[gateway.Owner]bool
-	// Endpoints is a number that changes with the Services and EndpointSlices in the Snapshot. It
-	// is 0 if it is not known whether they have changed.
-	Endpoints uint64
 }
 
 // Loader loads snapshots. The Reader must provide the [Indexes] for the same controller

@@ -72,7 +72,6 @@ func (l Loader) Reload(ctx context.Context, key Key, p *Previous) (*Loaded, erro
 	if loaded.Managed && len(loaded.Snapshot.ServiceImports) == 0 && !loaded.Snapshot.NoServiceImports {
 		*p = newPrevious(key, loaded, &last)
 		p.number = newest
-		loaded.Endpoints = l.Changes.next()
 	}
 	return loaded, nil
 }

@@ -59,10 +59,7 @@ func (u *update) load(ctx context.Context, changed []changedObject) (*Loaded, er
 	if err := u.loadDetached(ctx, loaded); err != nil {
 		return nil, err
 	}
-	loaded.Changed, loaded.Endpoints = u.changed, u.last.loaded.Endpoints
-	if u.copied.services || u.copied.slices {
-		loaded.Endpoints = u.Changes.next()
-	}
+	loaded.Changed = u.changed
 	return loaded, nil
 }
 
