@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -69,7 +68,7 @@ func NewCache(scope Scope, readiness *Readiness) cache.NewCacheFunc {
 		o.DefaultWatchErrorHandler = readiness.WatchFailed
 		// Readiness covers only the kinds that are watched from the start.
 		o.ReaderFailOnMissingInformer = true
-		o.ByObject = map[client.Object]cache.ByObject{&apiextensionsv1.CustomResourceDefinition{}: onlyImportCRD()}
+		o.ByObject = map[client.Object]cache.ByObject{}
 		connectorPods, err := labels.Parse(connector.TunnelLabel)
 		if err != nil {
 			return nil, err

@@ -126,7 +126,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 		reader: m.GetClient(), controllerName: o.ControllerName, namespace: o.Namespace, podIPs: o.PodIPs, account: o.Account, policies: o.AccessPolicies,
 		changes: d.changes, own: own,
 	}
-	imports := &serviceImports{cache: m.GetCache(), watches: w, requeue: requeue}
+	imports := &serviceImports{cache: m.GetCache(), live: d.live, watches: w, requeue: requeue}
 	d.imports, d.policies = imports, o.AccessPolicies
 	p := newProcess(d, o)
 	imports.record = p.observer.pending.add

@@ -11,7 +11,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -19,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
@@ -33,6 +33,7 @@ import (
 // cluster serves.
 type serviceImports struct {
 	cache   cache.Cache
+	live    client.Reader // the API server
 	watches watches
 	// requeue reconciles a Gateway, and record records that a change affects it.
 	requeue, record func(state.Key)
@@ -44,15 +45,11 @@ type serviceImports struct {
 
 // setupImports adds a controller that watches the CRD of ServiceImports.
 func setupImports(m manager.Manager, s *serviceImports) error {
+	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == multicluster.CRD })
 	return builder.TypedControllerManagedBy[reconcile.Request](m).
 		Named("serviceimports").
-		Watches(&apiextensionsv1.CustomResourceDefinition{}, &handler.EnqueueRequestForObject{}).
+		Watches(kinds.CustomResourceDefinition.NewWatched(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(named)).
 		Complete(reconcile.Func(s.reconcile))
-}
-
-// onlyImportCRD makes the cache read the CRD of ServiceImports as a whole, and no other.
-func onlyImportCRD() cache.ByObject {
-	return cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", multicluster.CRD)}
 }
 
 const (
@@ -64,14 +61,18 @@ const (
 )
 
 // reconcile watches the version that the API server now serves. The CRD names it: discovery
-// can still have the versions of an older CRD, and nothing reports when it changes.
+// can still have the versions of an older CRD, and nothing reports when it changes. The cache has
+// only the metadata of CRDs.
 func (s *serviceImports) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	err := s.watches.reader.Get(ctx, client.ObjectKey{Name: multicluster.CRD}, crd)
-	if client.IgnoreNotFound(err) != nil {
+	var crds apiextensionsv1.CustomResourceDefinitionList
+	if err := s.live.List(ctx, &crds, client.MatchingFields{"metadata.name": multicluster.CRD}); err != nil {
 		return reconcile.Result{}, fmt.Errorf("read the CRD %s: %w", multicluster.CRD, err)
 	}
-	err = s.watch(ctx, servedVersion(crd))
+	version := ""
+	if len(crds.Items) > 0 {
+		version = servedVersion(&crds.Items[0])
+	}
+	err := s.watch(ctx, version)
 	if meta.IsNoMatchError(err) {
 		return reconcile.Result{RequeueAfter: importRetryInterval}, nil
 	}

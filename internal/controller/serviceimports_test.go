@@ -46,7 +46,9 @@ func TestServiceImportsAreReadInTheNewestServedVersion(t *testing.T) {
 			}
 			s := &serviceImports{
 				cache: &informertest.FakeInformers{Scheme: Scheme()}, version: "v1alpha1",
-				watches: watches{reader: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(crd).Build()},
+				live: fake.NewClientBuilder().WithScheme(Scheme()).WithObjects(crd).
+					WithIndex(crd, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build(),
+				watches: watches{reader: watchedCluster(t)},
 			}
 			if _, err := s.reconcile(t.Context(), reconcile.Request{}); err != nil || s.watched() != test.want {
 				t.Errorf("the version is %q, %v; want %q", s.watched(), err, test.want)
