@@ -31,8 +31,8 @@ const (
 type confirmer struct {
 	live    client.Reader
 	limiter *rate.Limiter
-	// record records an object that the cache has not received: if it never does, because the
-	// object is deleted within a gap of the watch, no event follows.
+	// record makes the next decision read an object again that the cache has not received. It
+	// never does if the object is deleted within a gap of the watch, and no event follows.
 	record func(client.Object)
 
 	mu sync.Mutex

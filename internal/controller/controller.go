@@ -116,7 +116,7 @@ func Setup(ctx context.Context, m manager.Manager, o Options) error {
 	}
 	cached.confirmer.record = changes.Record
 	d := dependencies{
-		client: own.client(m.GetClient()), metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
+		client: own.client(m.GetClient()), own: own, metadata: m.GetCache(), live: liveReader{m.GetAPIReader()},
 		changes: changes, notify: notifier{events: m.GetEventRecorder("tunnel-gateway")}, requeue: requeue, enqueueZone: enqueueZone, enqueueAccount: enqueueAccount, clock: systemClock(),
 	}
 	if err := d.connectEnvoys(m, o, subscribe); err != nil {

@@ -141,7 +141,7 @@ func (h *harness) restart() {
 	h.registry = prometheus.NewRegistry()
 	h.queued, h.queuedAccounts = map[zoneKey]bool{}, map[accountKey]bool{}
 	d := dependencies{
-		client: h.own.client(h.client()), metadata: h.client(), live: h.kube, changes: h.changes, notify: notifier{events: h.events},
+		client: h.own.client(h.client()), own: h.own, metadata: h.client(), live: h.kube, changes: h.changes, notify: notifier{events: h.events},
 		requeue:        func(key state.Key) { h.requeued = append(h.requeued, key.Name) },
 		enqueueZone:    func(key zoneKey) { h.queued[key] = true },
 		enqueueAccount: func(key accountKey) { h.queuedAccounts[key] = true },

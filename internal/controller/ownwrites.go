@@ -11,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/recovery"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -22,7 +24,8 @@ import (
 const responseWait = 50 * time.Millisecond
 
 // ownWrites remembers the statuses that this process has written until their events arrive. Such
-// an event requires no reconcile of the key that wrote the status, which knows it.
+// an event requires no reconcile of the key that wrote the status, because that reconcile knows it.
+// A later reconcile of the key may have read an older status, so that the event requires another.
 type ownWrites struct {
 	mu      sync.Mutex
 	written map[typedName]*ownWrite
@@ -81,20 +84,10 @@ type ownStatusWriter struct {
 	writes *ownWrites
 }
 
-// Get implements client.Client.
-func (c ownWritesClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-	err := c.Client.Get(ctx, key, o, opts...)
-	// A reconcile knows a Tunnel as it was written, whatever it reads ([run.latest]).
-	if _, isTunnel := o.(*v1alpha1.Tunnel); err == nil && !isTunnel {
-		c.writes.read(o)
-	}
-	return err
-}
-
 // Update implements client.SubResourceWriter.
 func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...client.SubResourceUpdateOption) error {
 	key, known := ctx.Value(writingKey{}).(state.Key)
-	if !known {
+	if !known || !hasOwnWriteFilter(o) {
 		return s.SubResourceWriter.Update(ctx, o, opts...)
 	}
 	name, write := typedNameOf(o), statusWrite{key: key, before: o.GetResourceVersion()}
@@ -110,9 +103,27 @@ func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...cl
 // writingKey is the key of the context value with the [state.Key] that is reconciled.
 type writingKey struct{}
 
-// writingFor returns a context for a reconcile of the key.
-func writingFor(ctx context.Context, key state.Key) context.Context {
+// reconciling returns a context for the writes in a reconcile of the key that begins now.
+// Everything about a ListenerSet without a Gateway is left to the events.
+func (w *ownWrites) reconciling(ctx context.Context, key state.Key) context.Context {
+	if w == nil || key.Kind != gateway.KindGateway {
+		return ctx
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, one := range w.written {
+		w.keep(name, slices.DeleteFunc(one.writes, func(write statusWrite) bool { return write.key == key }))
+	}
 	return context.WithValue(ctx, writingKey{}, key)
+}
+
+// hasOwnWriteFilter reports whether the watch of the object's kind has an [ownWriteFilter].
+func hasOwnWriteFilter(o client.Object) bool {
+	switch o.(type) {
+	case *gatewayv1.HTTPRoute, *gatewayv1.GRPCRoute, *v1alpha1.Tunnel:
+		return true
+	}
+	return false
 }
 
 func (w *ownWrites) begin(o typedName) {
@@ -148,19 +159,6 @@ func (w *ownWrites) keep(o typedName, writes []statusWrite) {
 	if one.writes = writes; len(writes) == 0 && one.running == 0 {
 		delete(w.written, o)
 	}
-}
-
-// read forgets the writes of an object if a reconcile has read a version before them. It decides
-// whether to write without them, so that their events require another reconcile.
-func (w *ownWrites) read(o client.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	name := typedNameOf(o)
-	one := w.written[name]
-	if one == nil || len(one.writes) == 0 || one.writes[len(one.writes)-1].after == o.GetResourceVersion() {
-		return
-	}
-	w.keep(name, nil)
 }
 
 // takes returns the key whose writes are the whole difference between two versions of an object,
@@ -237,8 +235,7 @@ type ownWriteFilter struct {
 	own *ownWrites
 	// keys returns the keys that the object affects.
 	keys mapFunc[client.Object]
-	// needed reports whether an update affects other objects than these keys' statuses. It may
-	// be nil.
+	// needed reports whether other Gateways can depend on the update. It may be nil.
 	needed func(before, after client.Object) bool
 }
 

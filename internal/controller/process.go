@@ -31,6 +31,7 @@ type process struct {
 	dns          *dnsBook
 	access       *accessBook
 	writer       *status.Writer
+	own          *ownWrites // nil if all own writes lead to reconciles
 	notify       notifier
 	observer     *observer
 	clock        clock
@@ -55,6 +56,8 @@ type dependencies struct {
 	// changes records the events of the cache. It is nil if nothing records them: every
 	// reconcile then reads everything.
 	changes *state.Changes
+	// own remembers the statuses that the client has written. It may be nil.
+	own *ownWrites
 	// imports reads ServiceImports. It is nil when the client reads them.
 	imports *serviceImports
 	// policies says whether AccessPolicies are known. It is nil when they always are.
@@ -112,6 +115,7 @@ func newProcess(d dependencies, o Options) *process {
 			Client: d.client, Live: d.live, ControllerName: o.ControllerName, Now: d.clock.now, Notify: d.notify.emitChange,
 			NotifyFailure: d.notify.emitUnwritten, Unwritten: unwrittenStatuses(o.Metrics),
 		},
+		own:      d.own,
 		notify:   d.notify,
 		observer: newObserver(o.Metrics, o.Tracer, d.clock.now, remembered),
 		clock:    d.clock,

@@ -51,7 +51,7 @@ func (p *process) observe(ctx context.Context, key state.Key) (requeueAfter time
 		p.observer.record(key, summary, err)
 		end(err)
 	}()
-	requeueAfter, err = p.reconcile(writingFor(ctx, key), key, summary)
+	requeueAfter, err = p.reconcile(p.own.reconciling(ctx, key), key, summary)
 	return requeueAfter, err
 }
 

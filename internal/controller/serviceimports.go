@@ -12,14 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
@@ -39,15 +42,23 @@ type serviceImports struct {
 	requeue, record func(state.Key)
 
 	mu sync.Mutex
-	// version is the version that the cache has, or empty.
+	// version is the version that the cache has, or empty. It is not known before the first
+	// reconcile.
 	version string
+	isKnown bool
 }
 
 // setupImports adds a controller that watches the CRD of ServiceImports.
 func setupImports(m manager.Manager, s *serviceImports) error {
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == multicluster.CRD })
+	first := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{}) // without a CRD, no event leads to a reconcile
+		return nil
+	})
 	return builder.TypedControllerManagedBy[reconcile.Request](m).
 		Named("serviceimports").
+		WithOptions(ctrlcontroller.Options{RateLimiter: rateLimiter[reconcile.Request]()}).
+		WatchesRawSource(first).
 		Watches(kinds.CustomResourceDefinition.NewWatched(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(named)).
 		Complete(reconcile.Func(s.reconcile))
 }
@@ -96,8 +107,8 @@ func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 
 // watch replaces the version in the cache, and reconciles the Gateways that depend on it.
 func (s *serviceImports) watch(ctx context.Context, version string) error {
-	before := s.watched()
-	if before == version {
+	before, isKnown := s.watched()
+	if isKnown && before == version {
 		return nil
 	}
 	if version != "" {
@@ -106,9 +117,11 @@ func (s *serviceImports) watch(ctx context.Context, version string) error {
 		}
 	}
 	s.mu.Lock()
-	s.version = version
+	s.version, s.isKnown = version, true
 	s.mu.Unlock()
-	log.FromContext(ctx).Info("the served version of ServiceImports has changed", "before", before, "version", version)
+	if before != version {
+		log.FromContext(ctx).Info("the served version of ServiceImports has changed", "before", before, "version", version)
+	}
 	keys, err := s.watches.fromAnyImport(ctx)
 	s.enqueue(keys)
 	if before != "" {
@@ -165,17 +178,23 @@ func (s *serviceImports) enqueue(keys []state.Key) {
 	}
 }
 
-func (s *serviceImports) watched() string {
+func (s *serviceImports) watched() (version string, isKnown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.version
+	return s.version, s.isKnown
 }
+
+// errUnknownVersion ends a reconcile that needs ServiceImports, which is repeated soon.
+var errUnknownVersion = errors.New("it is not known yet in which version the cluster serves ServiceImports")
 
 // get reads a ServiceImport from the cache. The error is [state.ErrNoServiceImports] when the
 // cluster serves none.
 func (s *serviceImports) get(ctx context.Context, key client.ObjectKey, into *multicluster.ServiceImport) error {
-	version := s.watched()
-	if version == "" {
+	version, isKnown := s.watched()
+	switch {
+	case !isKnown:
+		return errUnknownVersion
+	case version == "":
 		return state.ErrNoServiceImports
 	}
 	object := newImport(version)

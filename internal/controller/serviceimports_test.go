@@ -1,11 +1,11 @@
 package controller
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,14 +13,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
 
-// Until the CRD is installed, reading a ServiceImport fails as it does without a kind.
+// Until the CRD is installed, reading a ServiceImport fails as it does without a kind, but not
+// before the controller knows that it is not installed.
 func TestServiceImportsWithoutCRD(t *testing.T) {
-	r := importReader{watchedCluster(t), &serviceImports{}}
-	err := r.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, &multicluster.ServiceImport{})
-	if !meta.IsNoMatchError(err) {
-		t.Errorf("got %v, want NoMatch", err)
+	for isKnown, want := range map[bool]error{false: errUnknownVersion, true: state.ErrNoServiceImports} {
+		r := importReader{watchedCluster(t), &serviceImports{isKnown: isKnown}}
+		err := r.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, &multicluster.ServiceImport{})
+		if !errors.Is(err, want) {
+			t.Errorf("known: %t: got %v, want %v", isKnown, err, want)
+		}
 	}
 }
 
@@ -50,8 +54,9 @@ func TestServiceImportsAreReadInTheNewestServedVersion(t *testing.T) {
 					WithIndex(crd, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).Build(),
 				watches: watches{reader: watchedCluster(t)},
 			}
-			if _, err := s.reconcile(t.Context(), reconcile.Request{}); err != nil || s.watched() != test.want {
-				t.Errorf("the version is %q, %v; want %q", s.watched(), err, test.want)
+			_, err := s.reconcile(t.Context(), reconcile.Request{})
+			if got, isKnown := s.watched(); err != nil || got != test.want || !isKnown {
+				t.Errorf("the version is %q, known: %t, %v; want %q", got, isKnown, err, test.want)
 			}
 		})
 	}

@@ -258,7 +258,7 @@ func (w *eventWorld) compare(t *testing.T, seed uint64) {
 		t.Fatal(err)
 	}
 	got := w.reload(t)
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(state.Loaded{}, "Changed", "Endpoints"),
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(state.Loaded{}, "Changed"),
 		cmpopts.IgnoreFields(gateway.Snapshot{}, "Access"), cmpopts.EquateComparable(netip.Addr{}), sortObjects); diff != "" {
 		t.Fatalf("seed %d: Reload differs from Load (-load +reload):\n%s", seed, diff)
 	}
