@@ -83,8 +83,11 @@ func (r endpointsRead) assign(assign assigner) []assignment {
 // covers reports whether the endpoints are those for the cluster, which can have another limit
 // than before.
 func (a assignment) covers(cluster envoy.EndpointsOf) bool {
-	if a.endpoints == nil || a.cluster == cluster {
-		return a.endpoints != nil
+	if a.endpoints == nil {
+		return false
+	}
+	if a.cluster == cluster {
+		return true
 	}
 	count := 0
 	for _, locality := range a.endpoints.GetEndpoints() {
@@ -98,16 +101,22 @@ func (a assignment) covers(cluster envoy.EndpointsOf) bool {
 // The others have theirs: [envoys.publishEndpoints] keeps the endpoints of a followed Service
 // current.
 func (p *publication) expect(next *envoy.Resources) (outdated []envoy.EndpointsOf) {
-	for _, cluster := range envoy.EndpointsNotIn(p.resources.AllEndpoints(), next.Endpoints) {
+	changed := next.Endpoints
+	if !p.hasOtherLimits {
+		changed = envoy.EndpointsNotIn(p.resources.AllEndpoints(), next.Endpoints)
+	}
+	for _, cluster := range changed {
 		known, ok := p.assigned[cluster.Cluster]
-		if !ok {
-			p.assigned[cluster.Cluster] = assignment{cluster: cluster}
+		isCovered := known.covers(cluster)
+		if isCovered || !ok {
+			known.cluster = cluster
+			p.assigned[cluster.Cluster] = known
 		}
-		if !known.covers(cluster) {
+		if !isCovered {
 			outdated = append(outdated, cluster)
 		}
 	}
-	p.next = next
+	p.next, p.hasOtherLimits = next, false
 	return outdated
 }
 
@@ -130,6 +139,7 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 		} else {
 			p.published = nil
 		}
+		p.hasOtherLimits = p.hasOtherLimits || a.cluster != last.cluster
 		p.assigned[name], newer[name] = a, a.endpoints
 	}
 	return newer

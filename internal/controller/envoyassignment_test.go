@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -58,11 +59,11 @@ func (h *assignmentHarness) changeAddress(service string) {
 }
 
 // renamePort renames the Service's port, so that the next publication has another cluster.
-func (h *assignmentHarness) renamePort(service string) {
+func (h *assignmentHarness) renamePort(service, name string) {
 	h.t.Helper()
 	object, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
-	h.change("infra", service, object, func() { object.Spec.Ports[0].Name = "renamed" })
-	h.change("infra", service, slice, func() { slice.Ports[0].Name = ptr.To("renamed") })
+	h.change("infra", service, object, func() { object.Spec.Ports[0].Name = name })
+	h.change("infra", service, slice, func() { slice.Ports[0].Name = ptr.To(name) })
 }
 
 func (h *assignmentHarness) follow(service string) {
@@ -96,7 +97,7 @@ func TestNoMutexIsLockedDuringAnAssignment(t *testing.T) {
 		}
 		p.mu.Unlock()
 	}
-	h.renamePort("web")
+	h.renamePort("web", "renamed")
 	h.reconcileOnce()
 	h.follow("web")
 	if assigned != 2 {
@@ -128,7 +129,7 @@ func TestOlderEndpointsDoNotReplaceNewerOnes(t *testing.T) {
 			h.changeAddress("web")
 			h.follow("web")
 		}
-		h.renamePort("web")
+		h.renamePort("web", "renamed")
 		h.reconcileOnce()
 		if got := endpointsIn(h.xds.last(t).Assignments); !strings.Contains(got, "web=10.244.0.2") || !strings.Contains(got, "other=10.244.0.1") {
 			t.Errorf("the last publication has the endpoints %s, want web=10.244.0.2 and other=10.244.0.1", got)
@@ -139,7 +140,7 @@ func TestOlderEndpointsDoNotReplaceNewerOnes(t *testing.T) {
 		h.before = func(string) {
 			h.before = func(string) {}
 			h.changeAddress("web")
-			h.renamePort("web")
+			h.renamePort("web", "renamed")
 			h.reconcileOnce()
 		}
 		h.follow("web")
@@ -173,5 +174,80 @@ func TestEndpointsOfARemovedGatewayAreNotPublished(t *testing.T) {
 	h.follow("web")
 	if len(h.xds.endpoints) > 0 {
 		t.Errorf("published %v", h.xds.endpoints)
+	}
+}
+
+// What a publication that panicked has left behind is not published later.
+func TestPublicationThatPanickedLeavesNoEndpoints(t *testing.T) {
+	h := newAssignmentHarness(t)
+	h.renamePort("web", "renamed")
+	h.before = func(string) { panic("a bug") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Fatal("the publication did not panic")
+			}
+		}()
+		h.reconcileOnce()
+	}()
+	h.before = func(string) {}
+	h.follow("web")
+	h.renamePort("web", "")
+	h.reconcileOnce()
+	h.changeAddress("web")
+	h.follow("web")
+	h.renamePort("web", "renamed")
+	h.reconcileOnce()
+	if got := endpointsIn(h.xds.last(t).Assignments); !strings.Contains(got, "web=10.244.0.2") {
+		t.Errorf("the last publication has the endpoints %s, want web=10.244.0.2", got)
+	}
+}
+
+// A publication that Envoys refuse can have assigned endpoints with another limit.
+func TestRefusedPublicationLeavesNoLimit(t *testing.T) {
+	h := newAssignmentHarness(t)
+	limit := 0 // of the cluster for Service web
+	h.envoys.assign = func(clusters []envoy.EndpointsOf, endpointSlices []*discoveryv1.EndpointSlice, isReserved func(string) bool) (envoy.Assignments, map[string]bool) {
+		found, _ := envoy.Assign(clusters, endpointSlices, isReserved)
+		limited := map[string]bool{}
+		for _, cluster := range clusters {
+			if limited[cluster.Cluster] = true; cluster.Service.Name == "web" {
+				limit = cluster.Limit
+			}
+		}
+		return found, limited
+	}
+	h.follow("web")
+	before := limit
+	h.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "third"}, Spec: corev1.ServiceSpec{
+		ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{{Port: 80}},
+	}})
+	route := &gatewayv1.HTTPRoute{}
+	h.change("infra", "web", route, func() {
+		route.Spec.Rules[0].BackendRefs = append(route.Spec.Rules[0].BackendRefs, *route.Spec.Rules[0].BackendRefs[0].DeepCopy())
+		route.Spec.Rules[0].BackendRefs[1].Name = "third"
+	})
+	h.xds.err = errors.New("refused")
+	h.reconcileOnce()
+	if limit >= before {
+		t.Fatalf("with another cluster, the limit is %d; it was %d", limit, before)
+	}
+	h.change("infra", "web", route, func() { route.Spec.Rules[0].BackendRefs = route.Spec.Rules[0].BackendRefs[:1] })
+	h.xds.err = nil
+	h.reconcileOnce()
+	if limit != before {
+		t.Errorf("after the refused publication, the limit is %d, want %d", limit, before)
+	}
+}
+
+// Gateways can be published before the controller for endpoints receives events.
+func TestFirstUpdatePublishesAllEndpoints(t *testing.T) {
+	h := newAssignmentHarness(t)
+	h.changeAddress("web")
+	if err := h.envoys.update(t.Context(), followed{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(h.xds.endpoints) != 1 || !strings.Contains(endpointsIn(h.xds.endpoints[0]), "web=10.244.0.2") {
+		t.Errorf("published %v, want web=10.244.0.2", h.xds.endpoints)
 	}
 }

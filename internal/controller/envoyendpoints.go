@@ -8,6 +8,7 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -38,13 +39,31 @@ const endpointWorkers = 8
 // endpoints. subscribed has the Gateways whose Envoys subscribe to clusters by their
 // names.
 func setupEndpoints(m manager.Manager, e *envoys, subscribed chan event.TypedGenericEvent[followed]) error {
+	// Other controllers can have published before this one receives events.
+	all := source.TypedFunc[followed](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[followed]) error {
+		queue.Add(followed{})
+		return nil
+	})
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
+		WatchesRawSource(all).
 		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers}).
 		WatchesRawSource(source.TypedChannel(subscribed, handler.TypedFuncs[followed, followed]{GenericFunc: addEvent[followed]}))
 	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
-		return reconcile.Result{}, errors.Join(e.publishEndpoints(ctx, f), e.publishByName(ctx, f))
+		return reconcile.Result{}, e.update(ctx, f)
 	}))
+}
+
+// update publishes what f describes; everything that is followed if f is empty.
+func (e *envoys) update(ctx context.Context, f followed) error {
+	if f != (followed{}) {
+		return errors.Join(e.publishEndpoints(ctx, f), e.publishByName(ctx, f))
+	}
+	var errs []error
+	for _, one := range e.fromConnectorPod(ctx, nil) {
+		errs = append(errs, e.update(ctx, one))
+	}
+	return errors.Join(errs...)
 }
 
 // watches returns watches for the kinds that affect endpoints.

@@ -57,9 +57,9 @@ type envoys struct {
 
 // publication is the last publication for a Gateway.
 type publication struct {
-	// mu orders the publications: the newest contains the newest EndpointSlices. The
-	// cache and the server do no I/O. It is not locked while endpoints are assigned,
-	// because tenants decide how many EndpointSlices there are.
+	// mu orders the publications and the reads of EndpointSlices. The cache and the server do no
+	// I/O. It is not locked while endpoints are assigned, because tenants decide how many
+	// EndpointSlices there are.
 	mu        sync.Mutex
 	tunnel    types.UID
 	resources *envoy.Resources // nil before the first publication
@@ -69,6 +69,8 @@ type publication struct {
 	// endpoints for the clusters in resources and next.
 	reads    int64
 	assigned map[string]assignment
+	// hasOtherLimits reports whether an assignment can have another limit than its cluster.
+	hasOtherLimits bool
 	// published are the endpoints in the last publication, or nil if assigned has newer
 	// ones.
 	published envoy.Assignments
@@ -138,11 +140,14 @@ type prepared struct {
 	client      *clientSecret
 }
 
-// prepare renders the next publication's resources, and reads the EndpointSlices for
-// its clusters.
+// prepare renders the next publication's resources, and reads the EndpointSlices for the
+// clusters that have no endpoints yet.
 func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.next != nil { // after a panic
+		e.abandon(r.key.NamespacedName, p, nil)
+	}
 	next.changes, next.exposure = p.expose(plane, object, observed, e.uptime())
 	resources := envoy.RenderTransition(plane.Result.Table, next.exposure.Transition, p.resources)
 	if listeners := describeListeners(r.gateway, plane.Result); p.listeners != listeners {
@@ -165,7 +170,7 @@ func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *dec
 // last publication. The caller has locked p.
 func (e *envoys) abandon(gateway types.NamespacedName, p *publication, newer envoy.Assignments) {
 	e.publishNewer(gateway, p, newer)
-	p.published = nil
+	p.published, p.hasOtherLimits = nil, true
 	e.memories.unfollow(gateway, p, p.complete(p.next))
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
-// maxChanges limits the objects that Changes remembers, which takes about 3 MiB. A Gateway
+// maxChanges limits the objects that Changes remembers, which takes about 1 MiB. A Gateway
 // that was last loaded before the oldest of them is loaded completely.
-const maxChanges = 1 << 14
+const maxChanges = 1 << 12
 
 // Changes remembers which objects have changed in a cache, so that [Loader.Reload] reads
 // only these. The cache's event handlers record every event before it queues a
