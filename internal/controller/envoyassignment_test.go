@@ -58,12 +58,12 @@ func (h *assignmentHarness) changeAddress(service string) {
 	h.change("infra", service, slice, func() { slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.244.0.2"}}} })
 }
 
-// renamePort renames the Service's port, so that the next publication has another cluster.
-func (h *assignmentHarness) renamePort(service, name string) {
+// renamePort renames the port of Service web, so that the next publication has another cluster.
+func (h *assignmentHarness) renamePort(name string) {
 	h.t.Helper()
 	object, slice := &corev1.Service{}, &discoveryv1.EndpointSlice{}
-	h.change("infra", service, object, func() { object.Spec.Ports[0].Name = name })
-	h.change("infra", service, slice, func() { slice.Ports[0].Name = ptr.To(name) })
+	h.change("infra", "web", object, func() { object.Spec.Ports[0].Name = name })
+	h.change("infra", "web", slice, func() { slice.Ports[0].Name = ptr.To(name) })
 }
 
 func (h *assignmentHarness) follow(service string) {
@@ -97,7 +97,7 @@ func TestNoMutexIsLockedDuringAnAssignment(t *testing.T) {
 		}
 		p.mu.Unlock()
 	}
-	h.renamePort("web", "renamed")
+	h.renamePort("renamed")
 	h.reconcileOnce()
 	h.follow("web")
 	if assigned != 2 {
@@ -129,7 +129,7 @@ func TestOlderEndpointsDoNotReplaceNewerOnes(t *testing.T) {
 			h.changeAddress("web")
 			h.follow("web")
 		}
-		h.renamePort("web", "renamed")
+		h.renamePort("renamed")
 		h.reconcileOnce()
 		if got := endpointsIn(h.xds.last(t).Assignments); !strings.Contains(got, "web=10.244.0.2") || !strings.Contains(got, "other=10.244.0.1") {
 			t.Errorf("the last publication has the endpoints %s, want web=10.244.0.2 and other=10.244.0.1", got)
@@ -140,7 +140,7 @@ func TestOlderEndpointsDoNotReplaceNewerOnes(t *testing.T) {
 		h.before = func(string) {
 			h.before = func(string) {}
 			h.changeAddress("web")
-			h.renamePort("web", "renamed")
+			h.renamePort("renamed")
 			h.reconcileOnce()
 		}
 		h.follow("web")
@@ -180,7 +180,7 @@ func TestEndpointsOfARemovedGatewayAreNotPublished(t *testing.T) {
 // What a publication that panicked has left behind is not published later.
 func TestPublicationThatPanickedLeavesNoEndpoints(t *testing.T) {
 	h := newAssignmentHarness(t)
-	h.renamePort("web", "renamed")
+	h.renamePort("renamed")
 	h.before = func(string) { panic("a bug") }
 	func() {
 		defer func() {
@@ -192,11 +192,11 @@ func TestPublicationThatPanickedLeavesNoEndpoints(t *testing.T) {
 	}()
 	h.before = func(string) {}
 	h.follow("web")
-	h.renamePort("web", "")
+	h.renamePort("")
 	h.reconcileOnce()
 	h.changeAddress("web")
 	h.follow("web")
-	h.renamePort("web", "renamed")
+	h.renamePort("renamed")
 	h.reconcileOnce()
 	if got := endpointsIn(h.xds.last(t).Assignments); !strings.Contains(got, "web=10.244.0.2") {
 		t.Errorf("the last publication has the endpoints %s, want web=10.244.0.2", got)

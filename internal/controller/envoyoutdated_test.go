@@ -22,16 +22,6 @@ func TestPublicationAssignsOnlyNewServices(t *testing.T) {
 		assigned = append(assigned, clusters[0].Service.Name)
 		return envoy.Assign(clusters, endpointSlices, isReserved)
 	}
-	move := func(service, address string) {
-		slice := &discoveryv1.EndpointSlice{}
-		h.change("infra", service, slice, func() { slice.Endpoints[0].Addresses = []string{address} })
-		h.waitForCache(slice)
-		for _, f := range h.envoys.fromEndpointSlice(t.Context(), slice) {
-			if err := h.envoys.publishEndpoints(t.Context(), f); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
 	others := []string{"web", routeName(0), routeName(2), routeName(3), routeName(4)}
 	all := append(slices.Clone(others), routeName(1))
 	for _, step := range []struct {
@@ -47,7 +37,7 @@ func TestPublicationAssignsOnlyNewServices(t *testing.T) {
 		{"a Service moves that is not used", routeName(1), map[string]string{routeName(1): "10.1.0.4"}, []string{routeName(1)}, all, map[string]string{routeName(1): "10.1.0.4", routeName(3): "10.1.0.3"}},
 	} {
 		for service, address := range step.moves {
-			move(service, address)
+			h.move(service, address)
 		}
 		assigned = nil
 		route := &gatewayv1.HTTPRoute{}
@@ -61,23 +51,43 @@ func TestPublicationAssignsOnlyNewServices(t *testing.T) {
 		if diff := cmp.Diff(step.assigned, assigned); diff != "" {
 			t.Errorf("%s: the Services whose endpoints are assigned differ (-want +got):\n%s", step.name, diff)
 		}
-		published := addressesOf(h.xds.last(t).Assignments)
-		for _, service := range step.services {
-			if _, ok := published[service]; !ok || len(published) != len(step.services) {
-				t.Errorf("%s: published the Services %v, want %v", step.name, published, step.services)
-			}
-			if following := len(h.memories.followersOf(serviceSource("infra", service))); following != 1 {
-				t.Errorf("%s: %d Gateways follow %s, want 1", step.name, following, service)
-			}
+		h.wantEndpoints(step.name, step.services, step.addresses)
+	}
+}
+
+// move changes the address of the Service's only pod.
+func (h *harness) move(service, address string) {
+	h.t.Helper()
+	slice := &discoveryv1.EndpointSlice{}
+	h.change("infra", service, slice, func() { slice.Endpoints[0].Addresses = []string{address} })
+	h.waitForCache(slice)
+	for _, f := range h.envoys.fromEndpointSlice(h.t.Context(), slice) {
+		if err := h.envoys.publishEndpoints(h.t.Context(), f); err != nil {
+			h.t.Fatal(err)
 		}
-		for service, want := range step.addresses {
-			if published[service] != want {
-				t.Errorf("%s: the Service %s has the address %q, want %q", step.name, service, published[service], want)
-			}
+	}
+}
+
+// wantEndpoints checks which Services the last publication has and follows, and the addresses of
+// some.
+func (h *harness) wantEndpoints(step string, services []string, addresses map[string]string) {
+	h.t.Helper()
+	published := addressesOf(h.xds.last(h.t).Assignments)
+	for _, service := range services {
+		if _, ok := published[service]; !ok || len(published) != len(services) {
+			h.t.Errorf("%s: published the Services %v, want %v", step, published, services)
 		}
-		if following := len(h.memories.followers.bySource); following != len(step.services) {
-			t.Errorf("%s: %d Services are followed, want %d", step.name, following, len(step.services))
+		if following := len(h.memories.followersOf(serviceSource("infra", service))); following != 1 {
+			h.t.Errorf("%s: %d Gateways follow %s, want 1", step, following, service)
 		}
+	}
+	for service, want := range addresses {
+		if published[service] != want {
+			h.t.Errorf("%s: the Service %s has the address %q, want %q", step, service, published[service], want)
+		}
+	}
+	if following := len(h.memories.followers.bySource); following != len(services) {
+		h.t.Errorf("%s: %d Services are followed, want %d", step, following, len(services))
 	}
 }
 
