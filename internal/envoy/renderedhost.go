@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"reflect"
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -42,7 +43,7 @@ func (r *renderer) hosts(hosts []routing.Host, transition Transition) []*rendere
 		}
 		placement := transition.placement(h)
 		if before != nil && r.reuses && before.isFor(h, placement) {
-			rendered[i] = before
+			rendered[i] = before.with(h.Entries)
 			continue
 		}
 		rendered[i] = r.host(h, placement, before)
@@ -58,7 +59,18 @@ func (r *renderer) hosts(hosts []routing.Host, transition Transition) []*rendere
 // isFor reports whether the host has the same entries and is served in the same way. A host with
 // the placement [Kept] depends on more.
 func (h *renderedHost) isFor(host *routing.Host, placement Placement) bool {
-	return h.placement == placement && placement.Open != Kept && h.domain == host.Domain && haveSameEntries(h.entries, host.Entries)
+	return h.placement == placement && placement.Open != Kept && h.domain == host.Domain &&
+		(haveSameEntries(h.entries, host.Entries) || haveEqualEntries(h.entries, host.Entries))
+}
+
+// with returns the host with equal entries, so that it does not keep the last ones in memory.
+func (h *renderedHost) with(entries []*routing.Entry) *renderedHost {
+	if haveSameEntries(h.entries, entries) {
+		return h
+	}
+	other := *h
+	other.entries = entries
+	return &other
 }
 
 func (h *renderedHost) isExact() bool { return routing.IsExact(h.hostname) }
@@ -66,6 +78,12 @@ func (h *renderedHost) isExact() bool { return routing.IsExact(h.hostname) }
 // haveSameEntries reports whether the lists have the same objects.
 func haveSameEntries(a, b []*routing.Entry) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
+}
+
+// haveEqualEntries reports whether the lists have equal objects, as after a decision about the
+// whole table. Comparing them takes less time than rendering them.
+func haveEqualEntries(a, b []*routing.Entry) bool {
+	return slices.EqualFunc(a, b, func(a, b *routing.Entry) bool { return reflect.DeepEqual(a, b) })
 }
 
 // host renders a host. before is the last rendered host with the hostname, or nil.
