@@ -13,7 +13,8 @@ that bypass the cache.
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gatewayclasses/status]
   verbs: [update]
-# The metadata shows the installed version of the Gateway API.
+# The metadata shows the installed version of the Gateway API, and the definition of
+# ServiceImports their served versions.
 - apiGroups: [apiextensions.k8s.io]
   resources: [customresourcedefinitions]
   verbs: [list, watch]
