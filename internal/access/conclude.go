@@ -14,7 +14,7 @@ import (
 func Conclude(m Memory, s Step, r Result) Memory {
 	m = m.conclude(s, r)
 	if provider.IsTransient(r.Err) || slices.ContainsFunc(r.Writes, func(w WriteResult) bool { return provider.IsTransient(w.Err) }) {
-		m.blocked = max(m.failure.until, r.Uptime)
+		m.blocked = max(m.failure.Until(), r.Uptime)
 	}
 	return m
 }
@@ -35,10 +35,7 @@ func (m Memory) conclude(s Step, r Result) Memory {
 	default:
 		m = m.withList(r)
 	}
-	m.failure.count, m.failure.until = 0, 0
-	if !m.failure.change {
-		m.failure = failure{}
-	}
+	m.failure = m.failure.AfterSuccess(false)
 	return m
 }
 
@@ -85,7 +82,7 @@ func (m Memory) afterWrites(s Step, r Result) Memory {
 		m.applications.outdated = m.applications.outdated || r.Err == nil
 	}
 	w := &writer{Memory: m, result: r}
-	w.failure = failure{count: m.failure.count}
+	w.failure = m.failure.Counted()
 	w.applications.all = cloned(m.applications.all)
 	w.tags, w.traces, w.refused = cloned(m.tags), cloned(m.traces), cloned(m.refused)
 	w.changes, w.unanswered, w.adopted = cloned(m.changes), cloned(m.unanswered), cloned(m.adopted)

@@ -78,10 +78,10 @@ func (d *decider) isDue(uptime time.Duration) bool {
 // while something is demanded.
 func (d *decider) afterFailure() (Step, bool) {
 	f := d.Memory.failure
-	if f.forbidden != "" && !d.isUsed() {
+	if f.Forbidden() != "" && !d.isUsed() {
 		return d.end(), true
 	}
-	due := d.isDue(f.until)
+	due := d.isDue(f.Until())
 	return d.end(), !due
 }
 
@@ -154,7 +154,7 @@ func (d *decider) change() (Step, bool) {
 	if !d.manages() {
 		return Step{}, false
 	}
-	if f := d.Memory.failure; f.change && !d.isDue(f.retry) {
+	if retry, forbidden := d.Memory.failure.ChangesForbiddenUntil(); forbidden && !d.isDue(retry) {
 		return Step{}, false
 	}
 	a := newAgenda(d.situation)

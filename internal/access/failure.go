@@ -5,72 +5,38 @@ import (
 	"time"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 const (
-	minBackoff = time.Second
-	maxBackoff = 5 * time.Minute
 	// maxWriteBackoff limits the backoff of all writes, because the failing ones can be about
 	// one hostname.
 	maxWriteBackoff = 30 * time.Second
 	// finalCount is after how many rejections a wildcard no longer waits for a hostname.
 	finalCount = 3
-	// maxDoublings limits how often the backoff doubles.
-	maxDoublings = 9
 	// retryInterval is when a request that Cloudflare has refused is tried again.
 	retryInterval = 10 * time.Minute
 )
 
 // afterReadError returns the Memory after a list that failed.
 func (m Memory) afterReadError(s Step, r Result) Memory {
-	if isForbidden(r.Err) {
+	if pacing.IsForbidden(r.Err) {
 		return m.forbidden(r.Err, r.Uptime, false)
 	}
 	m.applications.outdated = m.applications.outdated || s.Action == ReadApplications
-	m.failure = m.failure.next(r.Err, r.Uptime)
+	m.failure = m.failure.Next(r.Err, r.Uptime)
 	return m
-}
-
-// backoff returns how long to wait after consecutive failures.
-func backoff(count int) time.Duration {
-	return min(minBackoff<<min(count, maxDoublings), maxBackoff)
-}
-
-// next returns the failure after another one, with a growing delay.
-func (f failure) next(err error, uptime time.Duration) failure {
-	wait := backoff(f.count)
-	if requested, ok := provider.RetryAfter(err); ok {
-		wait = max(wait, requested)
-	}
-	limited := new(provider.RateLimitedError)
-	if errors.As(err, &limited) {
-		wait = max(limited.RetryAfter, minBackoff)
-	} else {
-		f.count = min(f.count+1, maxDoublings)
-	}
-	f.until = uptime + wait
-	return f
-}
-
-func isForbidden(err error) bool {
-	return errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized)
 }
 
 // forbidden returns the Memory after the API has rejected the token. change reports whether
 // it was a write: what can be read is still reported.
 func (m Memory) forbidden(err error, uptime time.Duration, change bool) Memory {
-	f := failure{forbidden: "the API token for Access lacks the permission Access: Apps and Policies: Edit for the account. Give the token the permission, or replace it."}
-	unauthorized := errors.Is(err, provider.ErrUnauthorized)
-	if unauthorized {
-		f.forbidden = "Cloudflare rejects the API token for Access. Replace the token."
+	message := "the API token for Access lacks the permission Access: Apps and Policies: Edit for the account. Give the token the permission, or replace it."
+	if errors.Is(err, provider.ErrUnauthorized) {
+		message = "Cloudflare rejects the API token for Access. Replace the token."
 	}
-	if change && !unauthorized {
-		f.change, f.retry = true, uptime+retryInterval
-	} else {
-		f.until = uptime + retryInterval
-	}
-	m.failure = f
+	m.failure = pacing.Rejected(message, err, change, uptime)
 	return m
 }
 
@@ -91,11 +57,11 @@ var refused = []struct {
 func (w *writer) failed(write *Write, c *change, err error) {
 	limited := new(provider.RateLimitedError)
 	switch {
-	case isForbidden(err):
+	case pacing.IsForbidden(err):
 		w.Memory = w.forbidden(err, w.result.Uptime, true)
 		return
 	case errors.As(err, &limited):
-		w.failure = w.failure.next(err, w.result.Uptime)
+		w.failure = w.failure.Next(err, w.result.Uptime)
 		return
 	case errors.Is(err, provider.ErrNotFound), errors.Is(err, provider.ErrApplicationChanged):
 		w.applications.outdated = true
@@ -149,10 +115,10 @@ func (w *writer) afterRefusal(hostname string, r refusal, err error) {
 // refuse notes that the write is not repeated for a while. The first repetition is made at
 // once, after a list.
 func (w *writer) refuse(hostname string, r refusal) {
-	r.count = min(w.refused[hostname].count+1, maxDoublings)
+	r.count = min(w.refused[hostname].count+1, pacing.MaxCount)
 	r.until = w.result.Uptime
 	if r.count > 1 {
-		r.until += backoff(r.count)
+		r.until += pacing.Backoff(r.count)
 	}
 	w.refused[hostname] = r
 }
@@ -161,8 +127,8 @@ func (w *writer) refuse(hostname string, r refusal) {
 // not temporary is about the hostname alone.
 func (w *writer) lose(write *Write, c *change, err error) {
 	r := refusal{reason: conditions.ReasonPending, message: lost}
-	r.count = min(w.refused[write.Hostname].count+1, maxDoublings)
-	r.until = w.result.Uptime + backoff(r.count-1)
+	r.count = min(w.refused[write.Hostname].count+1, pacing.MaxCount)
+	r.until = w.result.Uptime + pacing.Backoff(r.count-1)
 	if unavailable := new(provider.UnavailableError); errors.As(err, &unavailable) {
 		w.lost++
 	} else {
@@ -187,12 +153,11 @@ func (w *writer) lose(write *Write, c *change, err error) {
 func (w *writer) concluded() Memory {
 	m := w.Memory
 	switch {
-	case m.failure.forbidden != "" || m.failure.until > w.result.Uptime:
+	case m.failure.Forbidden() != "" || m.failure.Until() > w.result.Uptime:
 	case w.lost > 0 && w.succeeded == 0:
-		m.failure = m.failure.next(nil, w.result.Uptime)
-		m.failure.until = min(m.failure.until, w.result.Uptime+maxWriteBackoff)
+		m.failure = m.failure.Next(nil, w.result.Uptime).AtMost(w.result.Uptime + maxWriteBackoff)
 	default:
-		m.failure = failure{}
+		m.failure = pacing.Failure{}
 	}
 	return m
 }

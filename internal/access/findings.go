@@ -94,7 +94,7 @@ func (s *situation) forbiddenMessage() string {
 	if s.TokenVersion == "" && s.class != nil {
 		return s.TokenMessage
 	}
-	return s.Memory.failure.forbidden
+	return s.Memory.failure.Forbidden()
 }
 
 // finding returns what is reported about the claim. a is nil if nothing is decided.

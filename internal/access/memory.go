@@ -5,6 +5,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -31,7 +32,7 @@ type Memory struct {
 	started      Instant
 	applications applicationsMemory
 	policies     policiesMemory
-	failure      failure
+	failure      pacing.Failure
 	// blocked is documented at [Report.BlockedUntil].
 	blocked time.Duration
 	// tags are the tags that exist, because an application has them or a request made
@@ -79,19 +80,6 @@ type policiesMemory struct {
 	decisions map[provider.AccessPolicyID]string
 	// outdated reports whether an error shows that a policy is missing.
 	outdated bool
-}
-
-// failure is what the last error means for the next request.
-type failure struct {
-	// count is the number of consecutive failed requests, up to a limit.
-	count int
-	// until is the uptime before which no request is sent.
-	until time.Duration
-	// forbidden is why the API token cannot be used, as a message, or "".
-	forbidden string
-	// change reports whether only changes are forbidden, until the uptime retry.
-	change bool
-	retry  time.Duration
 }
 
 // refusal is why a write is not tried again until then.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ownership"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 )
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it before
@@ -18,7 +19,7 @@ func Observe(f Facts) Memory {
 		if m.token != "" {
 			m.blocked = f.Uptime
 		}
-		m.token, m.failure, m.refused = f.TokenVersion, failure{}, nil
+		m.token, m.failure, m.refused = f.TokenVersion, pacing.Failure{}, nil
 	}
 	if !m.started.IsSet() {
 		m.started = At(f.Uptime)

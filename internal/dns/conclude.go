@@ -15,14 +15,11 @@ func Conclude(m Memory, s Step, r Result) Memory {
 	if r.Err != nil {
 		m = m.afterError(s, r)
 		if provider.IsTransient(r.Err) {
-			m.blocked = max(m.failure.until, r.Uptime)
+			m.blocked = max(m.failure.Until(), r.Uptime)
 		}
 		return m
 	}
-	m.failure.count, m.failure.until = 0, 0
-	if s.Action == Apply || !m.failure.change {
-		m.failure = failure{}
-	}
+	m.failure = m.failure.AfterSuccess(s.Action == Apply)
 	return m.afterSuccess(s, r)
 }
 

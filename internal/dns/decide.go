@@ -83,7 +83,7 @@ func (d *decider) isDue(uptime time.Duration) bool {
 // afterFailure waits after an error, and after a batch whose answer was lost, until
 // Cloudflare can no longer apply it.
 func (d *decider) afterFailure() (Step, bool) {
-	due := d.isDue(max(d.Memory.failure.until, d.Memory.records.unanswered.at))
+	due := d.isDue(max(d.Memory.failure.Until(), d.Memory.records.unanswered.at))
 	return d.end(), !due
 }
 
@@ -140,7 +140,7 @@ func (d *decider) change() (Step, bool) {
 	if !d.manages() {
 		return Step{}, false
 	}
-	if f := d.Memory.failure; f.change && !d.isDue(f.retry) {
+	if retry, forbidden := d.Memory.failure.ChangesForbiddenUntil(); forbidden && !d.isDue(retry) {
 		return Step{}, false
 	}
 	a := newAgenda(d.situation)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 )
 
 // Observe returns the Memory after the Facts were gathered. The controller calls it before
@@ -19,7 +20,7 @@ func Observe(f Facts) Memory {
 		if m.token != "" {
 			m.blocked = f.Uptime
 		}
-		m.token, m.failure = f.TokenVersion, failure{}
+		m.token, m.failure = f.TokenVersion, pacing.Failure{}
 	}
 	if m.records.view == nil {
 		return m

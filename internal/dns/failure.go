@@ -6,14 +6,11 @@ import (
 	"maps"
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 const (
-	minBackoff = time.Second
-	maxBackoff = 5 * time.Minute
-	// maxDoublings limits how often the backoff doubles.
-	maxDoublings = 9
 	// refusalInterval is when a change that Cloudflare has refused is tried again.
 	refusalInterval = 10 * time.Minute
 )
@@ -24,7 +21,7 @@ func (m Memory) afterError(s Step, r Result) Memory {
 	case errors.Is(r.Err, provider.ErrForbidden) && s.Action == ReadCertificates:
 		m.hosts = hostsMemory{next: r.Uptime + zoneInterval} // the permission is optional
 		return m
-	case isForbidden(r.Err):
+	case pacing.IsForbidden(r.Err):
 		return m.forbidden(s, r)
 	case s.Action == Apply && isRefusal(r.Err):
 		return m.afterRefusal(s, r)
@@ -33,7 +30,7 @@ func (m Memory) afterError(s Step, r Result) Memory {
 	if !errors.As(r.Err, &limited) {
 		m = m.afterUnknown(s, r)
 	}
-	m.failure = m.failure.next(r)
+	m.failure = m.failure.Next(r.Err, r.Uptime)
 	return m
 }
 
@@ -54,36 +51,10 @@ func (m Memory) afterUnknown(s Step, r Result) Memory {
 	return m
 }
 
-// next returns the failure after another one, with a growing delay.
-func (f failure) next(r Result) failure {
-	wait := min(minBackoff<<f.count, maxBackoff)
-	if requested, ok := provider.RetryAfter(r.Err); ok {
-		wait = max(wait, requested)
-	}
-	limited := new(provider.RateLimitedError)
-	if errors.As(r.Err, &limited) {
-		wait = max(limited.RetryAfter, minBackoff)
-	} else {
-		f.count = min(f.count+1, maxDoublings)
-	}
-	f.until = r.Uptime + wait
-	return f
-}
-
-func isForbidden(err error) bool {
-	return errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized)
-}
-
 // forbidden returns the Memory after the API has rejected the token. Records that can be
 // read are still reported.
 func (m Memory) forbidden(s Step, r Result) Memory {
-	f := failure{forbidden: forbiddenMessage(s.Action, r.Err)}
-	if s.Action == Apply && !errors.Is(r.Err, provider.ErrUnauthorized) {
-		f.change, f.retry = true, r.Uptime+retryInterval
-	} else {
-		f.until = r.Uptime + retryInterval
-	}
-	m.failure = f
+	m.failure = pacing.Rejected(forbiddenMessage(s.Action, r.Err), r.Err, s.Action == Apply, r.Uptime)
 	m.records.outdated = s.Action == ReadRecords
 	return m
 }

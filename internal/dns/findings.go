@@ -80,7 +80,7 @@ func (s *situation) managedReason(c claim) (conditions.Reason, string) {
 	switch {
 	case r.Proxied:
 		return conditions.ReasonPublished, ""
-	case s.manages() && c.State == ownership.Accepted && s.Memory.failure.forbidden == "":
+	case s.manages() && c.State == ownership.Accepted && s.Memory.failure.Forbidden() == "":
 		return conditions.ReasonPending, "the record is not proxied. The controller repairs it."
 	}
 	return conditions.ReasonNotProxied, notProxied
@@ -119,8 +119,8 @@ func (s *situation) pendingReason(c claim, a *agenda, underway, observed string)
 	switch {
 	case observes(s.class.Settings):
 		return conditions.ReasonPending, observed
-	case s.Memory.failure.forbidden != "":
-		return conditions.ReasonForbidden, s.Memory.failure.forbidden
+	case s.Memory.failure.Forbidden() != "":
+		return conditions.ReasonForbidden, s.Memory.failure.Forbidden()
 	case len(s.Options.Key) == 0:
 		return conditions.ReasonPending, "the controller has no key to sign records with. Fix the Secret with the signing key."
 	}
@@ -201,5 +201,5 @@ func (s *situation) forbiddenMessage() string {
 	if s.TokenVersion == "" {
 		return s.TokenMessage
 	}
-	return s.Memory.failure.forbidden
+	return s.Memory.failure.Forbidden()
 }

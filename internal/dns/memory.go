@@ -3,6 +3,7 @@ package dns
 import (
 	"time"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/pacing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
@@ -29,7 +30,7 @@ type Memory struct {
 	records        recordsMemory
 	usage          usageMemory
 	hosts          hostsMemory
-	failure        failure
+	failure        pacing.Failure
 	// blocked is documented at [Report.BlockedUntil].
 	blocked time.Duration
 	// refused are the changes that Cloudflare refuses, by name.
@@ -88,19 +89,6 @@ type hostsMemory struct {
 	next  time.Duration
 	known bool
 	hosts map[string]bool
-}
-
-// failure is what the last error means for the next request.
-type failure struct {
-	// count is the number of consecutive failed requests, up to a limit.
-	count int
-	// until is the uptime before which no request is sent.
-	until time.Duration
-	// forbidden is why the API token cannot be used, as a message, or "".
-	forbidden string
-	// change reports whether only changes are forbidden, until the uptime retry.
-	change bool
-	retry  time.Duration
 }
 
 // refusal is why a change is not tried again until then. If the records have changed, it
