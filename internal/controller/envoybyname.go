@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,34 +35,36 @@ func (e *envoys) publishByName(ctx context.Context, f followed) error {
 	if len(wanted.Clusters) == 0 {
 		return nil
 	}
-	clusters, found, err := e.resolveNames(ctx, wanted)
-	if err != nil {
-		return err
-	}
+	clusters, found, unread := e.resolveNames(ctx, wanted)
 	read, err := e.readSlices(ctx, clusters)
 	if err != nil {
-		return err
+		return errors.Join(unread, err)
 	}
 	for _, a := range read.assign(e.assign) {
 		found[a.cluster.Cluster] = a.endpoints
 	}
 	e.server.PublishByName(f.gateway, wanted.Number, found)
-	return nil
+	return unread
 }
 
 // resolveNames returns the clusters whose Services or ServiceImports have their ports, and no
-// endpoints for the others, because their addresses can belong to another tenant's pods now.
+// endpoints for the others, because their addresses can belong to another tenant's pods now. It
+// omits clusters whose Service or ServiceImport could not be read.
 func (e *envoys) resolveNames(ctx context.Context, wanted xds.Subscriptions) (clusters []envoy.EndpointsOf, without envoy.Assignments, err error) {
 	without = envoy.Assignments{}
+	var errs []error
 	// Many clusters can have the same object, which can be large, so read it only once.
 	objects := map[envoy.EndpointSource]client.Object{}
 	for _, name := range wanted.Clusters {
 		object, ok := objects[name.Source]
 		if !ok {
 			if object, err = e.readSource(ctx, name.Source); err != nil {
-				return nil, nil, err
+				errs = append(errs, err)
 			}
 			objects[name.Source] = object
+		}
+		if object == nil {
+			continue
 		}
 		if cluster, ok := endpointsOf(name, object, wanted.Limits[name.Source.Namespace]); ok {
 			clusters = append(clusters, cluster)
@@ -69,7 +72,7 @@ func (e *envoys) resolveNames(ctx context.Context, wanted xds.Subscriptions) (cl
 			without[name.Name] = nil
 		}
 	}
-	return clusters, without, nil
+	return clusters, without, errors.Join(errs...)
 }
 
 // readSource reads the Service or ServiceImport, which has no ports if it does not exist.

@@ -130,7 +130,6 @@ func TestEndpointsByNameOfAServiceImport(t *testing.T) {
 // Services get their endpoints while ServiceImports cannot be read. They are read in the version
 // that the cluster serves.
 func TestEndpointsByNameWithoutServiceImports(t *testing.T) {
-	t.Skip("expected to fail: the cache is asked for ServiceImports in a version that it does not have")
 	h := newAssignmentHarness(t)
 	h.adapt = func(d *dependencies, _ *Options) { d.imports = &serviceImports{} }
 	h.restart()

@@ -24,7 +24,8 @@ import (
 )
 
 // followed is a Service or ServiceImport to whose pods a Gateway's Envoys connect. Without a
-// source, it is all of them, also those in the names of the Envoys' clusters.
+// source, it is all of them, also those in the names of the Envoys' clusters. The zero value is
+// everything that any Gateway's Envoys connect to.
 type followed struct {
 	gateway types.NamespacedName
 	source  envoy.EndpointSource
@@ -47,14 +48,14 @@ func setupEndpoints(m manager.Manager, e *envoys, subscribed chan event.TypedGen
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
 		WatchesRawSource(all).
-		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers}).
+		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers, RateLimiter: rateLimiter[followed]()}).
 		WatchesRawSource(source.TypedChannel(subscribed, handler.TypedFuncs[followed, followed]{GenericFunc: addEvent[followed]}))
 	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {
 		return reconcile.Result{}, e.update(ctx, f)
 	}))
 }
 
-// update publishes what f describes; everything that is followed if f is empty.
+// update publishes what f describes.
 func (e *envoys) update(ctx context.Context, f followed) error {
 	if f != (followed{}) {
 		return errors.Join(e.publishEndpoints(ctx, f), e.publishByName(ctx, f))

@@ -69,7 +69,8 @@ type publication struct {
 	// endpoints for the clusters in resources and next.
 	reads    int64
 	assigned map[string]assignment
-	// hasOtherLimits reports whether an assignment can have another limit than its cluster.
+	// hasOtherLimits reports whether an assignment can have another limit than its cluster has in
+	// resources.
 	hasOtherLimits bool
 	// published are the endpoints in the last publication, or nil if assigned has newer
 	// ones.
@@ -89,7 +90,7 @@ type publication struct {
 
 func newEnvoys(d dependencies, o Options, m *memories) *envoys {
 	return &envoys{
-		server: d.xds, reader: d.client, live: d.live, namespace: o.Namespace, podIP: o.PodIP, podIPs: o.PodIPs, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
+		server: d.xds, reader: d.reader(), live: d.live, namespace: o.Namespace, podIP: o.PodIP, podIPs: o.PodIPs, assign: envoy.Assign, uptime: d.clock.uptime, memories: m,
 	}
 }
 
@@ -141,7 +142,7 @@ type prepared struct {
 }
 
 // prepare renders the next publication's resources, and reads the EndpointSlices for the
-// clusters that have no endpoints yet.
+// clusters without endpoints for their limit.
 func (e *envoys) prepare(ctx context.Context, p *publication, r *run, plane *decision.Plane, object *v1alpha1.Tunnel, observed ingress.Observed) (next prepared, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ import (
 const responseWait = 50 * time.Millisecond
 
 // ownWrites remembers the statuses that this process has written until their events arrive. Such
-// an event requires no reconcile of the key that wrote the status, because that reconcile knows it.
-// A later reconcile of the key may have read an older status, so that the event requires another.
+// an event requires no reconcile of the key that wrote the status: the reconcile that wrote it knows
+// it. A later reconcile of the key may have read an older status, so that the event requires another.
 type ownWrites struct {
 	mu      sync.Mutex
 	written map[typedName]*ownWrite
@@ -92,19 +92,19 @@ func (s ownStatusWriter) Update(ctx context.Context, o client.Object, opts ...cl
 	}
 	name, write := typedNameOf(o), statusWrite{key: key, before: o.GetResourceVersion()}
 	s.writes.begin(name)
+	defer func() { s.writes.end(name, write) }() // also after a panic
 	err := s.SubResourceWriter.Update(ctx, o, opts...)
 	if err == nil {
 		write.after = o.GetResourceVersion()
 	}
-	s.writes.end(name, write)
 	return err
 }
 
 // writingKey is the key of the context value with the [state.Key] that is reconciled.
 type writingKey struct{}
 
-// reconciling returns a context for the writes in a reconcile of the key that begins now.
-// Everything about a ListenerSet without a Gateway is left to the events.
+// reconciling returns a context for the writes in a reconcile of the key that begins now. Writes
+// for a ListenerSet without a Gateway are not remembered.
 func (w *ownWrites) reconciling(ctx context.Context, key state.Key) context.Context {
 	if w == nil || key.Kind != gateway.KindGateway {
 		return ctx

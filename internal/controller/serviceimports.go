@@ -42,8 +42,8 @@ type serviceImports struct {
 	requeue, record func(state.Key)
 
 	mu sync.Mutex
-	// version is the version that the cache has, or empty. It is not known before the first
-	// reconcile.
+	// version is the version that the cache has, or empty. It is not known before a reconcile has
+	// succeeded.
 	version string
 	isKnown bool
 }
@@ -73,7 +73,7 @@ const (
 
 // reconcile watches the version that the API server now serves. The CRD names it: discovery
 // can still have the versions of an older CRD, and nothing reports when it changes. The cache has
-// only the metadata of CRDs.
+// only the metadata of CRDs, and RBAC permits no Get.
 func (s *serviceImports) reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	var crds apiextensionsv1.CustomResourceDefinitionList
 	if err := s.live.List(ctx, &crds, client.MatchingFields{"metadata.name": multicluster.CRD}); err != nil {
@@ -90,9 +90,10 @@ func (s *serviceImports) reconcile(ctx context.Context, _ reconcile.Request) (re
 	return reconcile.Result{}, err
 }
 
-// servedVersion returns the newest version of ServiceImports that the CRD serves, or "".
+// servedVersion returns the newest version of ServiceImports that the CRD serves, or "". A CRD that
+// the API server has not accepted serves none.
 func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
-	if crd.DeletionTimestamp != nil {
+	if crd.DeletionTimestamp != nil || !isEstablished(crd) {
 		return ""
 	}
 	for _, version := range multicluster.Versions() {
@@ -103,6 +104,12 @@ func servedVersion(crd *apiextensionsv1.CustomResourceDefinition) string {
 		}
 	}
 	return ""
+}
+
+func isEstablished(crd *apiextensionsv1.CustomResourceDefinition) bool {
+	return slices.ContainsFunc(crd.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+	})
 }
 
 // watch replaces the version in the cache, and reconciles the Gateways that depend on it.
@@ -184,7 +191,7 @@ func (s *serviceImports) watched() (version string, isKnown bool) {
 	return s.version, s.isKnown
 }
 
-// errUnknownVersion ends a reconcile that needs ServiceImports, which is repeated soon.
+// errUnknownVersion ends a reconcile that needs ServiceImports. The reconcile is repeated soon.
 var errUnknownVersion = errors.New("it is not known yet in which version the cluster serves ServiceImports")
 
 // get reads a ServiceImport from the cache. The error is [state.ErrNoServiceImports] when the

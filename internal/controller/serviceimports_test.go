@@ -32,17 +32,20 @@ func TestServiceImportsWithoutCRD(t *testing.T) {
 // version.
 func TestServiceImportsAreReadInTheNewestServedVersion(t *testing.T) {
 	for name, test := range map[string]struct {
-		served []string
-		want   string
+		served      []string
+		established apiextensionsv1.ConditionStatus
+		want        string
 	}{
-		"none":               {nil, ""},
-		"an old version":     {[]string{"v1alpha1"}, "v1alpha1"},
-		"two versions":       {[]string{"v1alpha1", "v1beta1"}, "v1beta1"},
-		"an unknown v2":      {[]string{"v2", "v1beta1"}, "v1beta1"},
-		"only an unknown v2": {[]string{"v2"}, ""},
+		"none":             {nil, "True", ""},
+		"an old version":   {[]string{"v1alpha1"}, "True", "v1alpha1"},
+		"two versions":     {[]string{"v1alpha1", "v1beta1"}, "True", "v1beta1"},
+		"an unknown v2":    {[]string{"v2", "v1beta1"}, "True", "v1beta1"},
+		"only v2":          {[]string{"v2"}, "True", ""},
+		"not accepted yet": {[]string{"v1beta1"}, "False", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: multicluster.CRD}}
+			crd.Status.Conditions = []apiextensionsv1.CustomResourceDefinitionCondition{{Type: apiextensionsv1.Established, Status: test.established}}
 			for _, version := range []string{"v1alpha1", "v1beta1", "v1", "v2"} {
 				crd.Spec.Versions = append(crd.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
 					Name: version, Served: slices.Contains(test.served, version),

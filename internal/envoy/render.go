@@ -57,7 +57,7 @@ func Render(t *routing.Table) *Resources { return RenderTransition(t, Transition
 
 // RenderTransition returns the resources for a table while hostnames change their Access
 // settings. The resources share equal objects with the last ones, which may be nil. It does not
-// render hosts again whose entries are the objects in the last table, unless settings for all
+// render hosts again whose entries equal those in the last table, unless settings for all
 // hosts have changed. Only hosts with the placement [Kept] depend on the last resources.
 func RenderTransition(t *routing.Table, transition Transition, last *Resources) *Resources {
 	resources := &Resources{Telemetry: t.Telemetry, settings: renderSettings{

@@ -14,7 +14,7 @@ const (
 	maxBackoff = 5 * time.Minute
 	// MaxCount limits the number of consecutive failures that is counted.
 	MaxCount = 9
-	// RetryInterval is when a request is sent again for which the API token has no permission.
+	// RetryInterval is when a request is sent again after the API token was rejected.
 	RetryInterval = 10 * time.Minute
 )
 
@@ -80,7 +80,7 @@ func (f Failure) AfterSuccess(isChange bool) Failure {
 	return f
 }
 
-// Rejected returns the failure after Cloudflare has rejected the API token, with the message. If
+// Rejected returns the failure after Cloudflare has rejected the API token. message says why. If
 // the token is valid and the request was a change, what can be read is still read.
 func Rejected(message string, err error, isChange bool, uptime time.Duration) Failure {
 	f := Failure{forbidden: message}
@@ -97,5 +97,5 @@ func IsForbidden(err error) bool {
 	return errors.Is(err, provider.ErrForbidden) || errors.Is(err, provider.ErrUnauthorized)
 }
 
-// Backoff returns how long to wait after so many consecutive failures before the last one.
+// Backoff returns how long to wait after a failure that follows count other ones.
 func Backoff(count int) time.Duration { return min(minBackoff<<min(count, MaxCount), maxBackoff) }
