@@ -239,7 +239,7 @@ var _ = Describe("the xDS server of the controller", withEnvoy, func() {
 		Eventually(open).Should(Receive(ContainSubstring("a.example.com")))
 		Eventually(discover).WithArguments(valid, "connector", wait).Should(BeEmpty())
 		Eventually(env.visit).WithArguments("shared", "a.example.com", "/").Should(Equal("one"))
-		Expect(discover(env.identityOf(g), "connector", wait)).To(ContainSubstring("a.example.com"))
+		Eventually(func() string { return discover(env.identityOf(g), "connector", wait) }).Should(ContainSubstring("a.example.com"))
 		Expect(discover(valid, "connector", wait)).To(BeEmpty())
 	})
 })
