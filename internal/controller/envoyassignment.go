@@ -98,8 +98,7 @@ func (a assignment) covers(cluster envoy.EndpointsOf) bool {
 }
 
 // expect adds the next publication's clusters, and returns those whose endpoints must be read.
-// The others have theirs: [envoys.publishEndpoints] keeps the endpoints of a followed Service
-// current.
+// [envoys.publishEndpoints] keeps the other clusters' endpoints current.
 func (p *publication) expect(next *envoy.Resources) (outdated []envoy.EndpointsOf) {
 	changed := next.Endpoints
 	if !p.hasOtherLimits {

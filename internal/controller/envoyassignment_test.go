@@ -240,7 +240,7 @@ func TestRefusedPublicationLeavesNoLimit(t *testing.T) {
 	}
 }
 
-// Gateways can be published before the controller for endpoints receives events.
+// The endpoints controller publishes everything when it starts, because it can have missed events.
 func TestFirstUpdatePublishesAllEndpoints(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.changeAddress("web")

@@ -127,8 +127,7 @@ func TestEndpointsByNameOfAServiceImport(t *testing.T) {
 	}
 }
 
-// Services get their endpoints while ServiceImports cannot be read. They are read in the version
-// that the cluster serves.
+// A ServiceImport that cannot be read does not keep the endpoints from Services.
 func TestEndpointsByNameWithoutServiceImports(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.adapt = func(d *dependencies, _ *Options) { d.imports = &serviceImports{} }

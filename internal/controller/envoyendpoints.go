@@ -8,7 +8,6 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
@@ -40,14 +39,9 @@ const endpointWorkers = 8
 // endpoints. subscribed has the Gateways whose Envoys subscribe to clusters by their
 // names.
 func setupEndpoints(m manager.Manager, e *envoys, subscribed chan event.TypedGenericEvent[followed]) error {
-	// Other controllers can have published before this one receives events.
-	all := source.TypedFunc[followed](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[followed]) error {
-		queue.Add(followed{})
-		return nil
-	})
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
-		WatchesRawSource(all).
+		WatchesRawSource(atStart(followed{})). // other controllers can have published before this one receives events
 		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers, RateLimiter: rateLimiter[followed]()}).
 		WatchesRawSource(source.TypedChannel(subscribed, handler.TypedFuncs[followed, followed]{GenericFunc: addEvent[followed]}))
 	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {

@@ -227,32 +227,29 @@ func (m *memories) takePublication(gateway types.NamespacedName) *publication {
 // follow makes the Gateway's publication follow the Services and ServiceImports of the clusters,
 // unless it is no longer the Gateway's publication.
 func (m *memories) follow(gateway types.NamespacedName, p *publication, clusters []envoy.EndpointsOf) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.isCurrent(gateway, p) {
-		return
-	}
-	for _, cluster := range clusters {
-		m.followers.add(gateway, cluster.Source())
-	}
+	m.ifCurrent(gateway, p, func() {
+		for _, cluster := range clusters {
+			m.followers.add(gateway, cluster.Source())
+		}
+	})
 }
 
 // unfollow makes the publication follow the sources no longer.
 func (m *memories) unfollow(gateway types.NamespacedName, p *publication, sources []envoy.EndpointSource) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.isCurrent(gateway, p) {
-		return
-	}
-	for _, source := range sources {
-		m.followers.remove(gateway, source)
-	}
+	m.ifCurrent(gateway, p, func() {
+		for _, source := range sources {
+			m.followers.remove(gateway, source)
+		}
+	})
 }
 
-// isCurrent reports whether the publication is the Gateway's. The caller holds the mutex.
-func (m *memories) isCurrent(gateway types.NamespacedName, p *publication) bool {
-	memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]
-	return memory != nil && memory.publication == p
+// ifCurrent calls do with the mutex locked if the publication is the Gateway's.
+func (m *memories) ifCurrent(gateway types.NamespacedName, p *publication, do func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if memory := m.byKey[state.GatewayKey(gateway.Namespace, gateway.Name)]; memory != nil && memory.publication == p {
+		do()
+	}
 }
 
 // followersOf returns the Gateways whose publications follow the source.

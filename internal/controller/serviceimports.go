@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/kinds"
@@ -51,14 +49,10 @@ type serviceImports struct {
 // setupImports adds a controller that watches the CRD of ServiceImports.
 func setupImports(m manager.Manager, s *serviceImports) error {
 	named := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == multicluster.CRD })
-	first := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		queue.Add(reconcile.Request{}) // without a CRD, no event leads to a reconcile
-		return nil
-	})
 	return builder.TypedControllerManagedBy[reconcile.Request](m).
 		Named("serviceimports").
 		WithOptions(ctrlcontroller.Options{RateLimiter: rateLimiter[reconcile.Request]()}).
-		WatchesRawSource(first).
+		WatchesRawSource(atStart(reconcile.Request{})). // without a CRD, no event leads to a reconcile
 		Watches(kinds.CustomResourceDefinition.NewWatched(), &handler.EnqueueRequestForObject{}, builder.WithPredicates(named)).
 		Complete(reconcile.Func(s.reconcile))
 }

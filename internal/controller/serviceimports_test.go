@@ -28,8 +28,7 @@ func TestServiceImportsWithoutCRD(t *testing.T) {
 	}
 }
 
-// A watch can report an upgraded CRD before discovery does, which once was asked for the
-// version.
+// The CRD names the version, because discovery can be older than the watch of the CRD.
 func TestServiceImportsAreReadInTheNewestServedVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		served      []string

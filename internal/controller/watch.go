@@ -307,6 +307,14 @@ func addEvent[K comparable](_ context.Context, e event.TypedGenericEvent[K], que
 	queue.Add(e.Object)
 }
 
+// atStart returns a source that adds the key to the queue once, when the controller starts.
+func atStart[K comparable](key K) source.TypedSource[K] {
+	return source.TypedFunc[K](func(_ context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
+		queue.Add(key)
+		return nil
+	})
+}
+
 // maxRetryDelay limits the delay after an error from the API server.
 const maxRetryDelay = time.Minute
 

@@ -30,11 +30,7 @@ func (s *clusterSet) find(content *clusterContent) *clusterv3.Cluster {
 	if s == nil {
 		return nil
 	}
-	prefix := clusterPrefix(content.source())
-	for _, c := range s.all[position(s.all, prefix):] {
-		if !strings.HasPrefix(c.Name, prefix) {
-			break
-		}
+	for _, c := range withPrefix(s.all, clusterPrefix(content.source()), usedCluster.name) {
 		if c.content == *content {
 			return c.Cluster
 		}
@@ -42,9 +38,21 @@ func (s *clusterSet) find(content *clusterContent) *clusterv3.Cluster {
 	return nil
 }
 
-// position returns the index of the first cluster whose name is not less.
-func position(all []usedCluster, name string) int {
-	i, _ := slices.BinarySearchFunc(all, name, func(c usedCluster, name string) int { return strings.Compare(c.Name, name) })
+func (c usedCluster) name() string { return c.Name }
+
+// withPrefix returns the part of a list, sorted by name, whose names begin with the prefix.
+func withPrefix[T any](all []T, prefix string, name func(T) string) []T {
+	found := all[position(all, prefix, name):]
+	if end := slices.IndexFunc(found, func(c T) bool { return !strings.HasPrefix(name(c), prefix) }); end >= 0 {
+		return found[:end:end]
+	}
+	return found
+}
+
+// position returns the index of the first element of a list, sorted by name, whose name is not
+// less.
+func position[T any](all []T, least string, name func(T) string) int {
+	i, _ := slices.BinarySearchFunc(all, least, func(c T, least string) int { return strings.Compare(name(c), least) })
 	return i
 }
 
@@ -75,7 +83,7 @@ func (r *renderer) clusterSet(before *clusterSet) (set *clusterSet, isChanged bo
 	set = &clusterSet{all: make([]usedCluster, 0, len(before.all)+len(uses)), presenting: before.presenting}
 	added, rest := r.clusters.byName(), before.all
 	for _, name := range slices.Sorted(maps.Keys(uses)) {
-		i := position(rest, name)
+		i := position(rest, name, usedCluster.name)
 		set.all, rest = append(set.all, rest[:i]...), rest[i:]
 		c, isKnown := usedCluster{namedCluster: added[name]}, false
 		if len(rest) > 0 && rest[0].Name == name {

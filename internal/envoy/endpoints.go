@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -132,19 +131,15 @@ func (r *Resources) AllEndpoints() []EndpointsOf {
 // resources.
 func (r *Resources) HasEndpoints(cluster string) bool {
 	all := r.AllEndpoints()
-	i := positionOf(all, cluster)
+	i := position(all, cluster, EndpointsOf.cluster)
 	return i < len(all) && all[i].Cluster == cluster
 }
 
 // EndpointsFrom returns those of [Resources.Endpoints] whose addresses are from the Service or
-// ServiceImport. There are none in nil resources.
+// ServiceImport. Nil resources have none.
 func (r *Resources) EndpointsFrom(source EndpointSource) []EndpointsOf {
-	prefix, all := clusterPrefix(source), r.AllEndpoints()
 	var found []EndpointsOf
-	for _, e := range all[positionOf(all, prefix):] {
-		if !strings.HasPrefix(e.Cluster, prefix) {
-			break
-		}
+	for _, e := range withPrefix(r.AllEndpoints(), clusterPrefix(source), EndpointsOf.cluster) {
 		if e.Source() == source {
 			found = append(found, e)
 		}
@@ -152,11 +147,7 @@ func (r *Resources) EndpointsFrom(source EndpointSource) []EndpointsOf {
 	return found
 }
 
-// positionOf returns the index of the first cluster whose name is not less.
-func positionOf(all []EndpointsOf, name string) int {
-	i, _ := slices.BinarySearchFunc(all, name, func(e EndpointsOf, name string) int { return strings.Compare(e.Cluster, name) })
-	return i
-}
+func (e EndpointsOf) cluster() string { return e.Cluster }
 
 // EndpointsNotIn returns the elements of a list that another one does not contain. Both are
 // sorted by name.

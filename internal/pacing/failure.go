@@ -32,7 +32,7 @@ type Failure struct {
 	retry  time.Duration
 }
 
-// Until returns when the next request may be sent.
+// Until returns the uptime before which no request is sent.
 func (f Failure) Until() time.Duration { return f.until }
 
 // Forbidden returns why the API token cannot be used, as a message, or "".
@@ -70,8 +70,8 @@ func (f Failure) AtMost(uptime time.Duration) Failure {
 // Counted returns the failure without its delay.
 func (f Failure) Counted() Failure { return Failure{count: f.count} }
 
-// AfterSuccess returns the failure after a request that succeeded. It remains if the API token
-// can only be used to read, until a change succeeds.
+// AfterSuccess returns what a successful request leaves. If the API token can only be used to read,
+// the failure remains until a change succeeds.
 func (f Failure) AfterSuccess(isChange bool) Failure {
 	if isChange || !f.change {
 		return Failure{}
