@@ -69,8 +69,10 @@ var _ = Describe("the setup of the multi-tenancy guide", users, Ordered, Continu
 		Eventually(get).WithArguments("orders.example.com").Should(Equal("cart"))
 		Eventually(get).WithArguments("www.journal.example.com").Should(Equal("pages"))
 		id, _ := env.cloudflare.TunnelID(env.tunnelNameIn("gateways", "shared"))
-		configuration, _ := env.cloudflare.StoredConfiguration(id)
-		Expect(string(configuration)).To(ContainSubstring("comments.journal.example.com"))
+		Eventually(func() string {
+			configuration, _ := env.cloudflare.StoredConfiguration(id)
+			return string(configuration)
+		}).Should(ContainSubstring("comments.journal.example.com"))
 
 		By("reading the status with the team's permissions")
 		set := &gatewayv1.ListenerSet{}
