@@ -37,6 +37,7 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/leader"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tracing"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/tunnel"
@@ -145,7 +146,7 @@ func runController(ctx context.Context, c *config.Config) error {
 	}
 	limitGarbage()
 	readiness := &controller.Readiness{}
-	m, err := newManager(kube, c, scope, readiness, logger)
+	m, lock, err := newManager(kube, c, scope, readiness, logger)
 	if err != nil {
 		return fmt.Errorf("set up the controller: %w", err)
 	}
@@ -167,7 +168,7 @@ func runController(ctx context.Context, c *config.Config) error {
 		logger.Info("no default account configured; serving only Gateways whose GatewayClass sets spec.account in its TunnelConfiguration")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
-	return runUntilChange(ctx, m, readiness, logger, namespaces, secrets, policies)
+	return runUntilChange(ctx, m, readiness, logger, append(lock, namespaces, secrets, policies)...)
 }
 
 // limitGarbage sets how much garbage the process collects at once.
@@ -203,8 +204,8 @@ type changing interface {
 }
 
 // runUntilChange runs the manager until the context ends, a watched namespace is created or
-// deleted, or the CRD of AccessPolicies is installed. A change is not an error: the process
-// exits, and its pod restarts it.
+// deleted, the CRD of AccessPolicies is installed, or the API server's data is restored. A
+// change is not an error: the process exits, and its pod restarts it.
 func runUntilChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...changing) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -218,7 +219,7 @@ func runUntilChange(ctx context.Context, m manager.Manager, r *controller.Readin
 		}()
 	}
 	err := m.Start(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, controller.ErrNamespacesChanged) || errors.Is(cause, controller.ErrAccessPoliciesInstalled) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		logger.Info("exiting for a restart", "cause", cause.Error())
 	}
 	return err
@@ -290,28 +291,45 @@ func defaultCredentials(c config.Cloudflare) credentials.Default {
 // remains to release the Lease and to send traces.
 const gracePeriod = 20 * time.Second
 
-// newManager returns the manager that runs the reconcilers.
-func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, error) {
-	m, err := ctrl.NewManager(kube, manager.Options{
-		Scheme:                        controller.Scheme(),
-		Logger:                        logger,
-		LeaderElection:                c.Kubernetes.LeaderElection,
-		LeaderElectionID:              c.Kubernetes.LeaderElectionID,
-		LeaderElectionNamespace:       c.Kubernetes.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true,
-		Metrics:                       metricsOptions(c.Serving),
-		HealthProbeBindAddress:        c.Serving.HealthAddress,
-		GracefulShutdownTimeout:       ptr.To(gracePeriod),
+// newManager returns the manager that runs the reconcilers and, with leader election, its lock.
+func newManager(kube *rest.Config, c *config.Config, scope controller.Scope, readiness *controller.Readiness, logger logr.Logger) (manager.Manager, []changing, error) {
+	options := manager.Options{
+		Scheme:                  controller.Scheme(),
+		Logger:                  logger,
+		Metrics:                 metricsOptions(c.Serving),
+		HealthProbeBindAddress:  c.Serving.HealthAddress,
+		GracefulShutdownTimeout: ptr.To(gracePeriod),
 		// Secrets are read individually and not cached.
 		Client:   client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		NewCache: controller.NewCache(scope, readiness),
-	})
+	}
+	m, lock, err := withLeader(kube, c.Kubernetes, options)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The probe checks only that the process responds. A restart would not fix a
 	// missing dependency.
-	return m, m.AddHealthzCheck("ping", healthz.Ping)
+	return m, lock, m.AddHealthzCheck("ping", healthz.Ping)
+}
+
+// withLeader returns the manager and, with leader election, its lock.
+func withLeader(kube *rest.Config, k config.Kubernetes, o manager.Options) (manager.Manager, []changing, error) {
+	if !k.LeaderElection {
+		m, err := ctrl.NewManager(kube, o)
+		return m, nil, err
+	}
+	lock, err := leader.NewLock(kube, types.NamespacedName{Namespace: k.LeaderElectionNamespace, Name: k.LeaderElectionID})
+	if err != nil {
+		return nil, nil, err
+	}
+	o.LeaderElection, o.LeaderElectionID, o.LeaderElectionReleaseOnCancel = true, k.LeaderElectionID, true
+	o.LeaderElectionResourceLockInterface = lock
+	m, err := ctrl.NewManager(kube, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	lock.Record(m.GetEventRecorderFor(lock.Identity())) //nolint:staticcheck // the lock requires the older API for events
+	return m, []changing{lock}, nil
 }
 
 // metricsOptions returns the options for the metrics server.

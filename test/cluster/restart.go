@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/tunnel-gateway/tunnel-gateway/test/binaries"
 )
 
 // Restart stops the API server, and starts it again with the same address and certificates.
@@ -26,8 +28,27 @@ func (c *Cluster) Backup(dir string) error {
 }
 
 // Restore replaces etcd's data with the copy that [Cluster.Backup] made. As after the restore
-// of a snapshot without a raised revision, resource versions repeat.
+// of a snapshot without a raised revision, resource versions repeat, and watches miss the changes
+// that have them. So Restore also restarts the Kubernetes controllers, as Kubernetes recommends.
 func (c *Cluster) Restore(dir string) error {
+	if c.controllerManager == nil {
+		return c.replaceData(dir)
+	}
+	if err := c.controllerManager.stop(); err != nil {
+		return fmt.Errorf("stop %s: %w", binaries.ControllerManager, err)
+	}
+	if err := c.replaceData(dir); err != nil {
+		return err
+	}
+	var err error
+	if c.controllerManager, err = startControllerManager(c.environment, c.workspace); err != nil {
+		return fmt.Errorf("start %s again: %w", binaries.ControllerManager, err)
+	}
+	return nil
+}
+
+// replaceData replaces etcd's data with that in the directory.
+func (c *Cluster) replaceData(dir string) error {
 	return c.offline(func(data string) error {
 		return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(dir)), os.Chmod(data, 0o700)) // #nosec G302 -- etcd requires it
 	})

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -115,3 +116,24 @@ func expired(r *http.Request) http.HandlerFunc {
 		}})
 	}
 }
+
+// expiry makes the watches of one client expire.
+type expiry struct{ all atomic.Bool }
+
+// wrap returns a transport that answers watches with [expired] while all is set.
+func (e *expiry) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if e.all.Load() {
+			if handler := expired(r); handler != nil {
+				recorder := httptest.NewRecorder()
+				handler(recorder, r)
+				return recorder.Result(), nil
+			}
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -79,7 +79,16 @@ func restoreEtcd(w *world) {
 	w.churn() // creates something else
 	w.settle()
 	lost := w.extra
+	exits := w.replicas.exited()
+	w.nodeWatches.all.Store(true) // otherwise, the node would miss changes as the controllers would
 	w.must(w.control.Restore(backup))
+	w.eventually("the restarts of the controllers", func() string {
+		if n := w.replicas.exited() - exits; n < 2 {
+			return fmt.Sprintf("%d of 2 controllers restarted", n)
+		}
+		return ""
+	})
+	w.nodeWatches.all.Store(false)
 	// The tunnel of the lost Gateway is an orphan until its user applies the Gateway again.
 	w.createExtra(lost)
 	w.settle()

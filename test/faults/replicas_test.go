@@ -66,6 +66,13 @@ func (r *replicas) restart(p *controllerproc.Process) {
 	}
 }
 
+// exited counts the controllers that exited by themselves.
+func (r *replicas) exited() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.exits
+}
+
 // remove removes a controller from the running ones, and reports whether it was one.
 func (r *replicas) remove(p *controllerproc.Process) bool {
 	for i, other := range r.running {

@@ -41,22 +41,23 @@ const (
 // world is everything that the faults affect. Its T belongs to the current fault.
 type world struct {
 	*testing.T
-	dir        string // for temporary files
-	control    *cluster.Cluster
-	kube       client.Client
-	node       *node.Node
-	cloudflare *simulator.Server
-	zones      *zones.Database
-	zone       string // the ID for example.com
-	access     *access.Database
-	apiURL     string
-	proxy      *apiProxy // between the controllers and the API server
-	replicas   *replicas
-	visitors   *visitors
-	token      string // the API token that Cloudflare accepts
-	probes     int    // counts the changes of the probes
-	names      int    // counts the names for objects that faults create
-	extra      string // name of what churn has created, or empty
+	dir         string // for temporary files
+	control     *cluster.Cluster
+	kube        client.Client
+	node        *node.Node
+	nodeWatches expiry // of the node
+	cloudflare  *simulator.Server
+	zones       *zones.Database
+	zone        string // the ID for example.com
+	access      *access.Database
+	apiURL      string
+	proxy       *apiProxy // between the controllers and the API server
+	replicas    *replicas
+	visitors    *visitors
+	token       string // the API token that Cloudflare accepts
+	probes      int    // counts the changes of the probes
+	names       int    // counts the names for objects that faults create
+	extra       string // name of what churn has created, or empty
 }
 
 // startWorld starts everything, and returns when both Gateways are served.
@@ -178,7 +179,9 @@ func (w *world) startNode() {
 	authorities := filepath.Join(w.dir, "ca.crt")
 	w.must(os.WriteFile(authorities, authority, 0o600))
 	sidecar := images.Sidecar{Program: programPath("envoy"), Envoy: envoy, XDS: xdsAddress, Authorities: authorities}
-	w.node, err = node.Start(w.Context(), w.control.Config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
+	config := rest.CopyConfig(w.control.Config)
+	config.Wrap(w.nodeWatches.wrap)
+	w.node, err = node.Start(w.Context(), config, node.Options{ServeAddresses: true, Images: map[string]node.Image{
 		images.Connector: images.StandIn(programPath("connector"), w.serve(w.cloudflare.Edge())),
 		images.Envoy:     sidecar.Image(),
 	}})
