@@ -92,16 +92,11 @@ func (v *versions) check(lease *coordinationv1.Lease, err error) (*coordinationv
 	if v.isRestored() {
 		return nil, ErrRestored
 	}
-	if v.latest != "" {
-		order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, v.latest)
-		if err != nil {
-			return nil, fmt.Errorf("compare the Lease's versions: %w", err)
-		}
-		if order < 0 {
-			close(v.older)
-			return nil, fmt.Errorf("%w: version %s of Lease %s/%s follows version %s",
-				ErrRestored, lease.ResourceVersion, lease.Namespace, lease.Name, v.latest)
-		}
+	// Nothing is known about a version that is not a number, such as the empty one at first.
+	if order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, v.latest); err == nil && order < 0 {
+		close(v.older)
+		return nil, fmt.Errorf("%w: version %s of Lease %s/%s follows version %s",
+			ErrRestored, lease.ResourceVersion, lease.Namespace, lease.Name, v.latest)
 	}
 	v.latest = lease.ResourceVersion
 	return lease, nil

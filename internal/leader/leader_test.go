@@ -50,6 +50,7 @@ func TestOldCachesDoNotLeadAfterARestore(t *testing.T) {
 	}{
 		{"a replica that waits reads an older Lease", "1000", "999", get, get, true},
 		{"more digits are newer", "999", "1000", get, get, false},
+		{"an API server without comparable versions", "b", "a", get, get, false},
 		{"nothing has changed", "1000", "1000", get, get, false},
 		{"the leader has renewed the Lease before", "1000", "900", update, get, true},
 		{"the first leader has created the Lease before", "1000", "900", create, get, true},
