@@ -364,7 +364,7 @@ func (e *environment) changeObjectsUntil(t *testing.T, o exercisedObjects, done 
 			change(t, e, &gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}, func(s *gatewayv1.ListenerSet) {
 				s.Spec.Listeners[0].Hostname = &host
 			})
-			e.annotateRepeatedly(t, o)
+			e.changeRepeatedly(t, o)
 		}
 		return false, nil
 	})
@@ -377,16 +377,17 @@ func objectMeta(name types.NamespacedName) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}
 }
 
-// annotateRepeatedly changes an annotation on each object 100 times, and the generation of
-// the AccessPolicy, whose status depends on nothing else. The objects change concurrently, so
+// changeRepeatedly changes an annotation on each object 100 times, and the specs of the
+// policies, whose statuses seldom change otherwise. The objects change concurrently, so
 // that the controller writes their statuses meanwhile.
-func (e *environment) annotateRepeatedly(t *testing.T, o exercisedObjects) {
+func (e *environment) changeRepeatedly(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	policy, _ := o.backendPolicy()
-	const annotation, policies = `{"metadata":{"annotations":{"example.com/n":"%d"}}}`, `{"spec":{"policies":["employees-%d"]}}`
+	const annotation = `{"metadata":{"annotations":{"example.com/n":"%d"}}}`
+	const hostname, policies = `{"spec":{"validation":{"hostname":"backend-%d.example.com"}}}`, `{"spec":{"policies":["employees-%d"]}}`
 	patches := map[client.Object]string{
 		&gatewayv1.HTTPRoute{ObjectMeta: objectMeta(o.route)}: annotation, &gatewayv1.GRPCRoute{ObjectMeta: o.grpcRoute().ObjectMeta}: annotation,
-		&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}: annotation, policy: annotation, o.accessPolicy(): policies,
+		&gatewayv1.ListenerSet{ObjectMeta: objectMeta(o.set)}: annotation, policy: hostname, o.accessPolicy(): policies,
 	}
 	var running sync.WaitGroup
 	for object, patch := range patches {
