@@ -89,6 +89,7 @@ func restoreEtcd(w *world) {
 		return ""
 	})
 	w.nodeWatches.all.Store(false)
+	w.replicas.checkGrace()
 	// The tunnel of the lost Gateway is an orphan until its user applies the Gateway again.
 	w.createExtra(lost)
 	w.settle()

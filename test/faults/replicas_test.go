@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -71,6 +72,16 @@ func (r *replicas) exited() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.exits
+}
+
+// checkGrace expects that each controller so far has ended by itself within the grace period.
+func (r *replicas) checkGrace() {
+	r.w.Helper()
+	log, err := os.ReadFile(filepath.Join(logs, "controllers.log"))
+	r.w.must(err)
+	if bytes.Contains(log, []byte("failed waiting for all runnables to end within grace period")) {
+		r.w.Error("a controller did not end within its grace period; see controllers.log")
+	}
 }
 
 // remove removes a controller from the running ones, and reports whether it was one.
