@@ -159,6 +159,8 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer flushTraces(logger, flush)
+	ctx, stop := context.WithCancelCause(ctx) // what Setup starts must end before a restart
+	defer stop(nil)
 	o := controllerOptions(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
 	o.InScope, o.ReadsCertificates, o.AccessPolicies = namespaces.Includes, scope.ReadsCertificates, policies
 	if err := errors.Join(controller.Setup(ctx, m, o), readiness.Setup(ctx, m, policies.Kinds())); err != nil {
@@ -168,7 +170,7 @@ func runController(ctx context.Context, c *config.Config) error {
 		logger.Info("no default account configured; serving only Gateways whose GatewayClass sets spec.account in its TunnelConfiguration")
 	}
 	logger.Info("starting", "version", version, "controllerName", c.Gateway.ControllerName, "clusterID", o.ClusterID)
-	return runUntilChange(ctx, m, readiness, logger, append(lock, namespaces, secrets, policies)...)
+	return runUntilChange(ctx, stop, m, readiness, logger, append(lock, namespaces, secrets, policies)...)
 }
 
 // limitGarbage sets how much garbage the process collects at once.
@@ -205,10 +207,9 @@ type changing interface {
 
 // runUntilChange runs the manager until the context ends, a watched namespace is created or
 // deleted, the CRD of AccessPolicies is installed, or the API server's data is restored. A
-// change is not an error: the process exits, and its pod restarts it.
-func runUntilChange(ctx context.Context, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...changing) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+// change is not an error: the process ends the context with stop and exits, and its pod restarts
+// it.
+func runUntilChange(ctx context.Context, stop context.CancelCauseFunc, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...changing) error {
 	// The watches are not manager runnables, because runnables start only after the cache
 	// has synced. It never syncs if the controller cannot read a namespace.
 	for _, one := range watched {

@@ -1,16 +1,24 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/controller"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/metrics"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -67,4 +75,36 @@ func TestAccountsWithOneTokenShareTheRateLimit(t *testing.T) {
 	if got := requests.Load(); got != 1 {
 		t.Errorf("%d requests with a token that is above its rate limit, want 1", got)
 	}
+}
+
+// stoppingManager stops when the context of the controller's setup has ended, as a server does that
+// waits for a goroutine of the setup.
+type stoppingManager struct {
+	manager.Manager
+	setup context.Context
+}
+
+func (stoppingManager) GetCache() cache.Cache { return nil }
+
+func (m stoppingManager) Start(ctx context.Context) error {
+	<-ctx.Done()
+	<-m.setup.Done()
+	return nil
+}
+
+// changed requires a restart immediately.
+type changed struct{}
+
+func (changed) Watch(context.Context, client.Reader, func() bool) error {
+	return errors.New("a change")
+}
+
+func TestRestartEndsWhatSetupHasStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fails if everything waits for ever
+		setup, stop := context.WithCancelCause(t.Context())
+		m := stoppingManager{setup: setup}
+		if err := runUntilChange(setup, stop, m, &controller.Readiness{}, logr.Discard(), changed{}); err != nil {
+			t.Error(err)
+		}
+	})
 }
