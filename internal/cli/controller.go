@@ -159,7 +159,7 @@ func runController(ctx context.Context, c *config.Config) error {
 		return err
 	}
 	defer flushTraces(logger, flush)
-	ctx, stop := context.WithCancelCause(ctx) // what Setup starts must end before a restart
+	ctx, stop := context.WithCancelCause(ctx) // Setup's goroutines must end before a restart
 	defer stop(nil)
 	o := controllerOptions(c, clusterUID, metrics.New(ctrlmetrics.Registry), tracer)
 	o.InScope, o.ReadsCertificates, o.AccessPolicies = namespaces.Includes, scope.ReadsCertificates, policies
@@ -207,8 +207,8 @@ type changing interface {
 
 // runUntilChange runs the manager until the context ends, a watched namespace is created or
 // deleted, the CRD of AccessPolicies is installed, or the API server's data is restored. A
-// change is not an error: the process ends the context with stop and exits, and its pod restarts
-// it.
+// change is not an error: runUntilChange cancels the context with stop and returns, the process
+// exits, and its pod restarts it.
 func runUntilChange(ctx context.Context, stop context.CancelCauseFunc, m manager.Manager, r *controller.Readiness, logger logr.Logger, watched ...changing) error {
 	// The watches are not manager runnables, because runnables start only after the cache
 	// has synced. It never syncs if the controller cannot read a namespace.

@@ -77,8 +77,8 @@ func TestAccountsWithOneTokenShareTheRateLimit(t *testing.T) {
 	}
 }
 
-// stoppingManager stops when the context of the controller's setup has ended, as a server does that
-// waits for a goroutine of the setup.
+// stoppingManager stops after the context for controller.Setup has ended, like the xDS server, which
+// waits for a goroutine that Setup has started.
 type stoppingManager struct {
 	manager.Manager
 	setup context.Context

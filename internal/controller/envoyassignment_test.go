@@ -240,7 +240,7 @@ func TestRefusedPublicationLeavesNoLimit(t *testing.T) {
 	}
 }
 
-// The endpoints controller publishes everything when it starts, because it can have missed events.
+// The endpoints controller publishes everything when it starts, because it may have missed events.
 func TestFirstUpdatePublishesAllEndpoints(t *testing.T) {
 	h := newAssignmentHarness(t)
 	h.changeAddress("web")

@@ -41,7 +41,7 @@ const endpointWorkers = 8
 func setupEndpoints(m manager.Manager, e *envoys, subscribed chan event.TypedGenericEvent[followed]) error {
 	controller := builder.TypedControllerManagedBy[followed](m).
 		Named("endpoints").
-		WatchesRawSource(atStart(followed{})). // other controllers can have published before this one receives events
+		WatchesRawSource(atStart(followed{})). // other controllers may have published before this one receives events
 		WithOptions(ctrlcontroller.TypedOptions[followed]{MaxConcurrentReconciles: endpointWorkers, RateLimiter: rateLimiter[followed]()}).
 		WatchesRawSource(source.TypedChannel(subscribed, handler.TypedFuncs[followed, followed]{GenericFunc: addEvent[followed]}))
 	return register(controller, e.watches()).Complete(reconcile.TypedFunc[followed](func(ctx context.Context, f followed) (reconcile.Result, error) {

@@ -28,7 +28,7 @@ func TestServiceImportsWithoutCRD(t *testing.T) {
 	}
 }
 
-// The CRD names the version, because discovery can be older than the watch of the CRD.
+// The version comes from the CRD, because discovery can lag behind the CRD's watch.
 func TestServiceImportsAreReadInTheNewestServedVersion(t *testing.T) {
 	for name, test := range map[string]struct {
 		served      []string

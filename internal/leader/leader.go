@@ -1,4 +1,5 @@
-// Package leader elects the leader among the controller's replicas.
+// Package leader provides the lock for the leader election. A replica with outdated caches does
+// not get it.
 package leader
 
 import (
@@ -24,20 +25,20 @@ import (
 // request without an answer does not cost the leadership.
 const requestTimeout = 5 * time.Second
 
-// ErrRestored means that the API server has returned an older version of the Lease than before,
-// so its data was restored from a backup. Resource versions repeat after that, watches miss
-// the changes that have them, and nothing reports it: the caches are out of date until the
-// process restarts.
+// ErrRestored means that the API server returned an older Lease than before, so its data was
+// restored from a backup. The API server then uses resource versions again, and watches miss
+// these changes without an error: the caches are outdated until the process restarts.
 var ErrRestored = errors.New("the controller must restart because the API server's data was restored from a backup")
 
-// Lock is the Lease of the leader. While the API server's data is older than what this replica
-// has seen, it returns [ErrRestored], so that a replica with old caches does not lead.
+// Lock is the leader's Lease. After a restore, each call returns [ErrRestored], so that this
+// replica does not lead with outdated caches.
 type Lock struct {
 	*resourcelock.LeaseLock
 	versions *versions
 }
 
-// NewLock returns the lock with the Lease's name.
+// NewLock returns the lock for the Lease. It returns an error if the client's configuration is
+// invalid or the host's name is unknown.
 func NewLock(kube *rest.Config, lease types.NamespacedName) (*Lock, error) {
 	kube = rest.AddUserAgent(kube, "leader-election")
 	kube.Timeout = requestTimeout
@@ -61,11 +62,10 @@ func newLock(kubernetes coordinationclient.LeasesGetter, lease types.NamespacedN
 	}}
 }
 
-// Record sets the recorder for the events about leaders. It must be called before the election.
+// Record sets the recorder for events about a new leader. The caller calls it before the election.
 func (l *Lock) Record(events record.EventRecorder) { l.LockConfig.EventRecorder = events }
 
-// Watch waits, and returns [ErrRestored] when the API server's data was restored, or nil when the
-// context ends.
+// Watch returns [ErrRestored] after a restore, or nil when the context ends.
 func (l *Lock) Watch(ctx context.Context, _ client.Reader, _ func() bool) error {
 	select {
 	case <-l.versions.older:
@@ -75,16 +75,16 @@ func (l *Lock) Watch(ctx context.Context, _ client.Reader, _ func() bool) error 
 	}
 }
 
-// versions are the Lease's resource versions that this replica has seen. The elector makes
+// versions compares the Lease's resource versions. It needs no mutex, because the elector sends
 // one request at a time.
 type versions struct {
 	latest string
-	older  chan struct{} // closed after an older version
+	older  chan struct{} // closed after a restore
 }
 
-// check remembers the Lease's version, or returns [ErrRestored]. The API server does not answer
-// these requests from its cache, so the versions do not decrease otherwise, not even if the Lease is
-// deleted and created again.
+// check records the Lease's version, or returns [ErrRestored]. Without a restore, a version is
+// never lower than the one before, even if the Lease was deleted and created again, because the
+// API server does not answer these requests from its cache.
 func (v *versions) check(lease *coordinationv1.Lease, err error) (*coordinationv1.Lease, error) {
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (v *versions) check(lease *coordinationv1.Lease, err error) (*coordinationv
 	if v.isRestored() {
 		return nil, ErrRestored
 	}
-	// Nothing is known about a version that is not a number, such as the empty one at first.
+	// A version that is not a number, such as the first empty one, cannot be compared.
 	if order, err := resourceversion.CompareResourceVersion(lease.ResourceVersion, v.latest); err == nil && order < 0 {
 		close(v.older)
 		return nil, fmt.Errorf("%w: version %s of Lease %s/%s follows version %s",
@@ -102,7 +102,7 @@ func (v *versions) check(lease *coordinationv1.Lease, err error) (*coordinationv
 	return lease, nil
 }
 
-// isRestored reports whether an older version has been seen.
+// isRestored reports whether check has found an older version.
 func (v *versions) isRestored() bool {
 	select {
 	case <-v.older:

@@ -32,7 +32,7 @@ type Failure struct {
 	retry  time.Duration
 }
 
-// Until returns the uptime before which no request is sent.
+// Until returns the uptime at which the next request may be sent.
 func (f Failure) Until() time.Duration { return f.until }
 
 // Forbidden returns why the API token cannot be used, as a message, or "".
@@ -70,8 +70,8 @@ func (f Failure) AtMost(uptime time.Duration) Failure {
 // Counted returns the failure without its delay.
 func (f Failure) Counted() Failure { return Failure{count: f.count} }
 
-// AfterSuccess returns what a successful request leaves. If the API token can only be used to read,
-// the failure remains until a change succeeds.
+// AfterSuccess returns the failure to remember after a request has succeeded. If Cloudflare refuses
+// changes with the API token, the failure remains, without a delay, until a change succeeds.
 func (f Failure) AfterSuccess(isChange bool) Failure {
 	if isChange || !f.change {
 		return Failure{}

@@ -123,14 +123,13 @@ type expiry struct{ all atomic.Bool }
 // wrap returns a transport that answers watches with [expired] while all is set.
 func (e *expiry) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if e.all.Load() {
-			if handler := expired(r); handler != nil {
-				recorder := httptest.NewRecorder()
-				handler(recorder, r)
-				return recorder.Result(), nil
-			}
+		handler := expired(r)
+		if handler == nil || !e.all.Load() {
+			return next.RoundTrip(r)
 		}
-		return next.RoundTrip(r)
+		recorder := httptest.NewRecorder()
+		handler(recorder, r)
+		return recorder.Result(), nil
 	})
 }
 

@@ -80,7 +80,7 @@ func restoreEtcd(w *world) {
 	w.settle()
 	lost := w.extra
 	exits := w.replicas.exited()
-	w.nodeWatches.all.Store(true) // otherwise, the node would miss changes as the controllers would
+	w.nodeWatches.all.Store(true) // otherwise, the node would miss changes, as the controllers would
 	w.must(w.control.Restore(backup))
 	w.eventually("the restarts of the controllers", func() string {
 		if n := w.replicas.exited() - exits; n < 2 {

@@ -45,7 +45,7 @@ type world struct {
 	control     *cluster.Cluster
 	kube        client.Client
 	node        *node.Node
-	nodeWatches expiry // of the node
+	nodeWatches expiry // makes the watches of node expire
 	cloudflare  *simulator.Server
 	zones       *zones.Database
 	zone        string // the ID for example.com
