@@ -235,6 +235,8 @@ type decision struct {
 	access  routing.Access
 	limiter *limiter
 	parents parents
+	// backendUsers is nil until a backend or a route changes.
+	backendUsers backendUsers
 }
 
 func newDecision(s *Snapshot, o Options) *decision {

@@ -5,8 +5,6 @@ import (
 	"reflect"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -84,9 +82,10 @@ func (d *decision) retranslate(differs difference) ([]retranslated, bool) {
 		changed[d.Routes[i]] = true
 		all = append(all, retranslated{d.Routes[i], next})
 	}
-	if len(differs.backends) > 0 {
-		for _, route := range d.Routes {
-			if !changed[route] && route.namesBackend(differs.backends) {
+	for name := range differs.backends {
+		for _, route := range d.users()[name] {
+			if !changed[route] {
+				changed[route] = true
 				all = append(all, retranslated{route, route.untranslated()})
 			}
 		}
@@ -122,29 +121,6 @@ func (r *Route) hasSameMatches(next *Route) bool {
 		}
 	}
 	return true
-}
-
-// namesBackend reports whether a backendRef or a mirror names one of the Services or
-// ServiceImports.
-func (r *Route) namesBackend(backends map[types.NamespacedName]bool) bool {
-	isNamed := func(ref *gatewayv1.BackendObjectReference) bool {
-		return backends[types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(r.Namespace))), Name: string(ref.Name)}]
-	}
-	mirrors := func(f gatewayv1.HTTPRouteFilter) bool {
-		return f.RequestMirror != nil && isNamed(&f.RequestMirror.BackendRef)
-	}
-	for i := range r.Rules {
-		for j := range r.Rules[i].BackendRefs {
-			ref := &r.Rules[i].BackendRefs[j]
-			if isNamed(&ref.BackendObjectReference) || slices.ContainsFunc(ref.Filters, mirrors) {
-				return true
-			}
-		}
-		if slices.ContainsFunc(r.Rules[i].Filters, mirrors) {
-			return true
-		}
-	}
-	return false
 }
 
 // changesOnlyActions reports whether the next translation has the same effect on listeners,
@@ -190,7 +166,9 @@ func (d *decision) replaceActions(all []retranslated) {
 	}
 	routes := make(map[*routing.Route]*Route, len(all))
 	for _, r := range all {
+		d.users().remove(r.route)
 		r.replace()
+		d.users().add(r.route)
 		d.kept.outdated = append(d.kept.outdated, r.route.source.Rank)
 		routes[&r.route.source] = r.route
 	}
