@@ -122,7 +122,7 @@ func TestCachedWriteKeepsOtherControllersEntries(t *testing.T) {
 	// The report for a Gateway that the route no longer reaches removes the
 	// controller's entries.
 	owners := map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: client.ObjectKey{Namespace: "infra", Name: "shared"}}: true}
-	desired := gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(object)}
+	desired := &gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(object)}
 	got, _ := status.MergeRoute(object.Status.Parents, object.Spec.ParentRefs, desired, owners, controllerName, metav1.Now())
 	if len(got) != len(object.Spec.ParentRefs) {
 		t.Fatalf("got %d entries, want those of the other controller", len(got))

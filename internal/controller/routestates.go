@@ -14,23 +14,22 @@ import (
 // before the first report. Reports share the statuses of unchanged routes, whose conditions
 // need not be read again.
 type routeStates struct {
-	routes []gateway.RouteStatus
+	routes []*gateway.RouteStatus
 	states []metrics.RouteState // "" for a route without a parent
 	counts map[metrics.RouteState]int
 }
 
 // update replaces the routes, and returns how many of them have each state.
-func (r *routeStates) update(routes []gateway.RouteStatus) map[metrics.RouteState]int {
+func (r *routeStates) update(routes []*gateway.RouteStatus) map[metrics.RouteState]int {
 	if len(routes) != len(r.routes) {
-		r.routes, r.states, r.counts = make([]gateway.RouteStatus, len(routes)), make([]metrics.RouteState, len(routes)), map[metrics.RouteState]int{}
+		r.routes, r.states, r.counts = make([]*gateway.RouteStatus, len(routes)), make([]metrics.RouteState, len(routes)), map[metrics.RouteState]int{}
 	}
-	for i := range routes {
-		parents := routes[i].Parents
-		if len(parents) > 0 && len(parents) == len(r.routes[i].Parents) && &parents[0] == &r.routes[i].Parents[0] {
+	for i, route := range routes {
+		if route == r.routes[i] {
 			continue // most routes
 		}
 		r.count(r.states[i], -1)
-		r.states[i] = routeState(parents)
+		r.states[i] = routeState(route.Parents)
 		r.count(r.states[i], 1)
 	}
 	r.routes = routes

@@ -27,16 +27,16 @@ func TestRouteStatesEqualNewCounts(t *testing.T) {
 		return list
 	}
 	var known routeStates
-	var routes []gateway.RouteStatus
+	var routes []*gateway.RouteStatus
 	seen := map[metrics.RouteState]bool{}
 	for step := range 500 {
 		routes = slices.Clone(routes)
 		if len(routes) == 0 || random.IntN(10) == 0 {
-			routes = make([]gateway.RouteStatus, random.IntN(5))
+			routes = make([]*gateway.RouteStatus, random.IntN(5))
 		}
 		for i := range routes {
-			if random.IntN(3) == 0 {
-				routes[i].Parents = parents()
+			if routes[i] == nil || random.IntN(3) == 0 {
+				routes[i] = &gateway.RouteStatus{Parents: parents()}
 			}
 		}
 		got, want := known.update(routes), new(routeStates).update(routes)

@@ -13,7 +13,7 @@ import (
 type kept struct {
 	// routes are the statuses by rank. outdated are the ranks of routes that have changed
 	// since.
-	routes   []RouteStatus
+	routes   []*RouteStatus
 	outdated []int
 	// hasTimestamps reports whether every owner of listeners has a creation time.
 	hasTimestamps bool
@@ -53,7 +53,7 @@ func keep[T any](k *kept, field func(*kept) *[]T, list func() []T) []T {
 
 // routeStatuses returns the statuses of all routes. With a [Memory], unchanged statuses are
 // the same as in the last report.
-func (r *Result) routeStatuses() []RouteStatus {
+func (r *Result) routeStatuses() []*RouteStatus {
 	k := r.kept
 	if k != nil && len(k.routes) == len(r.Routes) {
 		if len(k.outdated) > 0 {
@@ -65,7 +65,7 @@ func (r *Result) routeStatuses() []RouteStatus {
 		}
 		return k.routes
 	}
-	var statuses []RouteStatus
+	var statuses []*RouteStatus
 	for _, route := range r.Routes {
 		statuses = append(statuses, r.routeStatus(route))
 	}

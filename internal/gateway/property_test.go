@@ -472,7 +472,7 @@ func (o *oracle) setConditions(owner gateway.Owner) map[string]string {
 func TestRoutesHaveTheSpecifiedStatus(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
 		o := newOracle(s)
-		statuses := map[types.NamespacedName]gateway.RouteStatus{}
+		statuses := map[types.NamespacedName]*gateway.RouteStatus{}
 		for _, status := range report(gateway.Build(s, randomOptions), s).Routes {
 			statuses[status.NamespacedName] = status
 		}

@@ -21,7 +21,7 @@ import (
 type Report struct {
 	Gateway      gatewayv1.GatewayStatus
 	ListenerSets []ListenerSetStatus
-	Routes       []RouteStatus
+	Routes       []*RouteStatus
 	Policies     []PolicyStatus
 	// AccessPolicies are empty while AccessPolicies cannot be read.
 	AccessPolicies []AccessPolicyStatus
@@ -44,7 +44,7 @@ func ResetReport(owner Owner, s *Snapshot) Report {
 	routes := newRoutes(s, nil)
 	rankRoutes(routes)
 	for _, route := range routes {
-		status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
+		status := &RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
 		if gatewayDeleted(owner, s) && !route.hasMovedSet(s) {
 			status.Orphan = nil
 		}
@@ -75,7 +75,8 @@ type ListenerSetStatus struct {
 }
 
 // RouteStatus has the entries for the Gateway and its ListenerSets in the status of one
-// route.
+// route. It never changes: with a [Memory], the next report has the same object if nothing about the
+// route has changed.
 type RouteStatus struct {
 	Kind string
 	types.NamespacedName
@@ -300,8 +301,8 @@ func (r *Result) setStatus(set *Set, push Push, reports hostnameReports) gateway
 	return status
 }
 
-func (r *Result) routeStatus(route *Route) RouteStatus {
-	status := RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
+func (r *Result) routeStatus(route *Route) *RouteStatus {
+	status := &RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
 	for _, parent := range route.Parents {
 		c := conditionList{generation: route.generation}
 		c.check(conditions.TypeAccepted, parent.Rejected, conditions.ReasonAccepted, route.acceptedMessage(&parent))

@@ -64,7 +64,7 @@ func TestWriterReportsALostLastParentOnce(t *testing.T) {
 			cluster.setRoute(t, test.current, "g", "kept")
 			report := gateway.Report{
 				Owners: map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}: true},
-				Routes: []gateway.RouteStatus{{Kind: gateway.KindHTTPRoute, NamespacedName: routeName, Orphan: test.orphan}},
+				Routes: []*gateway.RouteStatus{{Kind: gateway.KindHTTPRoute, NamespacedName: routeName, Orphan: test.orphan}},
 			}
 			for range 2 {
 				if err := cluster.writer.WriteAttached(t.Context(), owner, report); err != nil {
@@ -105,19 +105,19 @@ func TestOutdatedReportDoesNotHideALostParent(t *testing.T) {
 	cluster.writer.Notify = func(_ client.Object, change status.Change) { got = append(got, change) }
 	attached := entry(controllerName, ref("g"), at(before, condition("Accepted", isTrue, 1)))
 	cluster.setRoute(t, []gatewayv1.RouteParentStatus{attached}, "none") // generation 2
-	write := func(route gateway.RouteStatus) {
+	write := func(route *gateway.RouteStatus) {
 		t.Helper()
 		route.Kind, route.NamespacedName = gateway.KindHTTPRoute, routeName
 		report := gateway.Report{
 			Owners: map[gateway.Owner]bool{{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}: true},
-			Routes: []gateway.RouteStatus{route},
+			Routes: []*gateway.RouteStatus{route},
 		}
 		if err := cluster.writer.WriteAttached(t.Context(), owner, report); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(gateway.RouteStatus{Parents: []gatewayv1.RouteParentStatus{attached}})
-	write(gateway.RouteStatus{Orphan: &gateway.Orphan{Generation: 2, Message: "lost"}})
+	write(&gateway.RouteStatus{Parents: []gatewayv1.RouteParentStatus{attached}})
+	write(&gateway.RouteStatus{Orphan: &gateway.Orphan{Generation: 2, Message: "lost"}})
 	want := []status.Change{{Warning: true, Message: "lost", Orphaned: true}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("reported changes differ (-want +got):\n%s", diff)

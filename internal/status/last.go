@@ -68,7 +68,7 @@ func (c comparison) needsAttention() func(objectName) bool {
 		return func(name objectName) bool { return c.attention[name] }
 	}
 	names := slices.Collect(maps.Keys(c.attention))
-	return func(name objectName) bool { return slices.Contains(names, name) }
+	return func(name objectName) bool { return slices.ContainsFunc(names, name.equals) }
 }
 
 // differing returns the entries of the report that differ from the entry for the same object
@@ -122,12 +122,7 @@ func (p *positions[T]) find(name objectName) int {
 // isSameList reports whether both are the same list in memory, or empty.
 func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-func isSameRoute(a, b gateway.RouteStatus) bool {
-	if (a.Orphan == nil) != (b.Orphan == nil) || a.Orphan != nil && *a.Orphan != *b.Orphan {
-		return false
-	}
-	return isSameList(a.Parents, b.Parents)
-}
+func isSameRoute(a, b *gateway.RouteStatus) bool { return a == b }
 
 func isSameSet(a, b gateway.ListenerSetStatus) bool {
 	return isSameList(a.Status.Conditions, b.Status.Conditions) && isSameList(a.Status.Listeners, b.Status.Listeners)

@@ -43,7 +43,7 @@ func TestWriteReadsOnlyWhatHasChanged(t *testing.T) {
 			last.Changed(nil)
 		}, 1},
 		"the report has changed": {func(_ *testing.T, _ *fakeCluster, _ *status.Last, second *gateway.Report) {
-			second.Routes[0].Parents = report().Routes[0].Parents
+			second.Routes[0] = report().Routes[0]
 			second.Routes[0].Parents[0].Conditions[0].Message = "changed"
 		}, 1},
 		"the owners have changed": {func(t *testing.T, cluster *fakeCluster, _ *status.Last, second *gateway.Report) {
@@ -51,16 +51,16 @@ func TestWriteReadsOnlyWhatHasChanged(t *testing.T) {
 			second.Owners = map[gateway.Owner]bool{{Kind: gateway.KindListenerSet, NamespacedName: setName}: true}
 		}, 1},
 		"other routes were added and removed": {func(_ *testing.T, _ *fakeCluster, _ *status.Last, second *gateway.Report) {
-			other := func(name string) gateway.RouteStatus {
-				return gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
+			other := func(name string) *gateway.RouteStatus {
+				return &gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
 			}
-			second.Routes = []gateway.RouteStatus{other("a"), second.Routes[0], other("z")}
+			second.Routes = []*gateway.RouteStatus{other("a"), second.Routes[0], other("z")}
 		}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, first, last := newFakeCluster(t), report(), status.Last{}
 			second := first
-			second.Routes = append([]gateway.RouteStatus{}, first.Routes...)
+			second.Routes = append([]*gateway.RouteStatus{}, first.Routes...)
 			if err := cluster.writer.Write(t.Context(), owner, first, &last); err != nil {
 				t.Fatal(err)
 			}

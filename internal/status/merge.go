@@ -148,7 +148,7 @@ func MergeClass(current, desired gatewayv1.GatewayClassStatus, now metav1.Time) 
 // Entries by other controllers remain. An entry by this controller also remains if the
 // report does not cover its parent. Other entries by this controller are removed when the
 // spec no longer contains the parentRef or the report has no entry for it.
-func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired gateway.RouteStatus,
+func MergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired *gateway.RouteStatus,
 	owners map[gateway.Owner]bool, controller gatewayv1.GatewayController, now metav1.Time,
 ) ([]gatewayv1.RouteParentStatus, bool) {
 	merged := make([]gatewayv1.RouteParentStatus, 0, len(current)+len(desired.Parents))

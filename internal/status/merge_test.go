@@ -184,7 +184,7 @@ func setEntry(conditions []metav1.Condition) gatewayv1.ListenerSetStatus {
 // mergeRoute merges a report that covers the Gateway "g" in namespace "team".
 func mergeRoute(current []gatewayv1.RouteParentStatus, spec []gatewayv1.ParentReference, desired ...gatewayv1.RouteParentStatus) ([]gatewayv1.RouteParentStatus, bool) {
 	owner := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: "g"}}
-	report := gateway.RouteStatus{
+	report := &gateway.RouteStatus{
 		Kind: gateway.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
 		Parents: desired,
 	}
@@ -317,7 +317,7 @@ func TestMergeRouteKeepsEntriesOfOtherGateways(t *testing.T) {
 	for range 2 {
 		for _, name := range []string{"g", "second"} {
 			owner := gateway.Owner{Kind: gateway.KindGateway, NamespacedName: types.NamespacedName{Namespace: "team", Name: name}}
-			current, _ = status.MergeRoute(current, spec, gateway.RouteStatus{
+			current, _ = status.MergeRoute(current, spec, &gateway.RouteStatus{
 				NamespacedName: types.NamespacedName{Namespace: "team", Name: "route"},
 				Parents:        []gatewayv1.RouteParentStatus{entry(controllerName, ref(name), condition("Accepted", isTrue, 1))},
 			}, map[gateway.Owner]bool{owner: true}, controllerName, now)

@@ -311,7 +311,7 @@ func (cluster *fakeCluster) createRoutes(t *testing.T, count int) gateway.Report
 		if err := cluster.server.Create(t.Context(), route); err != nil {
 			t.Fatal(err)
 		}
-		r.Routes = append(r.Routes, gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: name, Parents: r.Routes[0].Parents})
+		r.Routes = append(r.Routes, &gateway.RouteStatus{Kind: gateway.KindHTTPRoute, NamespacedName: name, Parents: r.Routes[0].Parents})
 	}
 	return r
 }

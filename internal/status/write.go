@@ -22,6 +22,9 @@ type objectName struct {
 	types.NamespacedName
 }
 
+// equals compares the names first, which differ most often.
+func (o objectName) equals(other objectName) bool { return o.Name == other.Name && o == other }
+
 // String returns the kind and the name, as messages contain them.
 func (o objectName) String() string { return o.kind + " " + o.NamespacedName.String() }
 
@@ -52,7 +55,7 @@ func (w *Writer) attachedWrites(report gateway.Report, c comparison) []write {
 	for _, set := range differing(c, report.ListenerSets, func(r *gateway.Report) []gateway.ListenerSetStatus { return r.ListenerSets }, nameOfSet, isSameSet) {
 		writes = append(writes, w.listenerSetWrite(set))
 	}
-	for _, route := range differing(c, report.Routes, func(r *gateway.Report) []gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute) {
+	for _, route := range differing(c, report.Routes, func(r *gateway.Report) []*gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute) {
 		writes = append(writes, w.routeWrite(route, report.Owners))
 	}
 	for _, policy := range differing(c, report.Policies, func(r *gateway.Report) []gateway.PolicyStatus { return r.Policies }, nameOfPolicy, isSamePolicy) {
@@ -68,7 +71,7 @@ func nameOfSet(set gateway.ListenerSetStatus) objectName {
 	return objectName{gateway.KindListenerSet, set.NamespacedName}
 }
 
-func nameOfRoute(route gateway.RouteStatus) objectName {
+func nameOfRoute(route *gateway.RouteStatus) objectName {
 	return objectName{route.Kind, route.NamespacedName}
 }
 
@@ -104,7 +107,7 @@ func (w *Writer) listenerSetWrite(set gateway.ListenerSetStatus) write {
 	})
 }
 
-func (w *Writer) routeWrite(route gateway.RouteStatus, owners map[gateway.Owner]bool) write {
+func (w *Writer) routeWrite(route *gateway.RouteStatus, owners map[gateway.Owner]bool) write {
 	set := func(object metav1.Object) (bool, []Change) {
 		for _, entry := range route.Parents {
 			if isForNewerGeneration(object, entry.Conditions) {

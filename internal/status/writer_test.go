@@ -158,7 +158,7 @@ func report() gateway.Report {
 	return gateway.Report{
 		Gateway:      gatewayv1.GatewayStatus{Conditions: conditions},
 		ListenerSets: []gateway.ListenerSetStatus{{NamespacedName: setName, Status: gatewayv1.ListenerSetStatus{Conditions: conditions}}},
-		Routes: []gateway.RouteStatus{{
+		Routes: []*gateway.RouteStatus{{
 			Kind: gateway.KindHTTPRoute, NamespacedName: routeName,
 			Parents: []gatewayv1.RouteParentStatus{entry(controllerName, ref("g"), conditions...)},
 		}},
