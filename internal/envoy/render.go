@@ -66,7 +66,7 @@ func RenderTransition(t *routing.Table, transition Transition, last *Resources) 
 	hosts := t.Hosts(transition.Hostnames...)
 	r := newRenderer(t, last, reflect.DeepEqual(resources.settings, last.settingsOf()))
 	resources.hosts = r.hosts(hosts, transition)
-	resources.addRoutes(countShards(hosts, t.Telemetry), last)
+	resources.addRoutes(r.changedShards(countShards(hosts, t.Telemetry), last), last)
 	r.addClusters(resources, last)
 	if resources.clusterSet.presenting > 0 {
 		resources.ClientCertificate = t.ClientCertificate

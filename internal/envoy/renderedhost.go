@@ -16,7 +16,7 @@ type renderedHost struct {
 	entries   []*routing.Entry
 	domain    string
 	placement Placement
-	// bucket is the bucket of an exact hostname.
+	// bucket is the bucket of an exact hostname, or noBucket.
 	bucket int
 	// open and protected are the virtual hosts of the two listeners. A listener that does not
 	// serve the hostname has no routes for it.
@@ -73,7 +73,7 @@ func (h *renderedHost) with(entries []*routing.Entry) *renderedHost {
 	return &other
 }
 
-func (h *renderedHost) isExact() bool { return routing.IsExact(h.hostname) }
+func (h *renderedHost) isExact() bool { return h.bucket != noBucket }
 
 // haveSameEntries reports whether the lists have the same objects.
 func haveSameEntries(a, b []*routing.Entry) bool {
@@ -90,8 +90,11 @@ func haveEqualEntries(a, b []*routing.Entry) bool {
 func (r *renderer) host(h *routing.Host, placement Placement, before *renderedHost) *renderedHost {
 	serving := r.virtualHost(h)
 	rendered := &renderedHost{
-		hostname: h.Hostname, entries: h.Entries, domain: h.Domain, placement: placement, bucket: bucketOf(h.Hostname),
+		hostname: h.Hostname, entries: h.Entries, domain: h.Domain, placement: placement, bucket: noBucket,
 		open: place(serving, placement.Open), protected: place(serving, placement.Protected), clusters: clustersOf(serving.Routes),
+	}
+	if routing.IsExact(h.Hostname) {
+		rendered.bucket = bucketOf(h.Hostname)
 	}
 	if placement.Open == Kept {
 		rendered.open, rendered.kept = keep(serving, before.openRoutes())
@@ -156,7 +159,7 @@ func (r *Resources) Close(names []string) *Resources {
 		c.placement.Open, c.open, c.kept = Closed, place(host.open, Closed), nil
 		closed.hosts[i] = &c
 	}
-	closed.addRoutes(r.shards, r)
+	closed.addRoutes(allShards(r.shards), r)
 	return &closed
 }
 

@@ -28,6 +28,9 @@ const (
 	hostsPerShard = 128
 )
 
+// noBucket is the bucket of a wildcard, which belongs to every shard.
+const noBucket = -1
+
 // headerBucket has the key of a request's scope. Visitors and routes cannot set it, because its
 // name begins with x-envoy-, and backends do not get it.
 const headerBucket = "x-envoy-bucket"
@@ -108,8 +111,29 @@ func startRoutes() *routev3.RouteConfiguration {
 	}}}
 }
 
-// addRoutes adds the shards of both listeners, which contain the hosts, and their scopes.
-func (r *Resources) addRoutes(shards int, last *Resources) {
+// changedShards reports, for each shard, whether it can differ from the last one.
+func (r *renderer) changedShards(shards int, last *Resources) []bool {
+	if last == nil || !r.reuses || last.shards != shards {
+		return allShards(shards)
+	}
+	changed := make([]bool, shards)
+	for _, hosts := range [][]*renderedHost{r.added, r.dropped} {
+		for _, h := range hosts {
+			if !h.isExact() {
+				return allShards(shards)
+			}
+			changed[h.bucket%shards] = true
+		}
+	}
+	return changed
+}
+
+func allShards(n int) []bool { return slices.Repeat([]bool{true}, n) }
+
+// addRoutes adds the shards of both listeners, which contain the hosts, and their scopes. It takes
+// over the last shards that have not changed.
+func (r *Resources) addRoutes(changed []bool, last *Resources) {
+	shards := len(changed)
 	r.shards, r.Routes = shards, make([]*routev3.RouteConfiguration, 0, 2*shards)
 	before := map[string]*routev3.RouteConfiguration{}
 	if last != nil {
@@ -121,8 +145,12 @@ func (r *Resources) addRoutes(shards int, last *Resources) {
 		ListenerOpen:      func(h *renderedHost) *routev3.VirtualHost { return h.open },
 		ListenerProtected: func(h *renderedHost) *routev3.VirtualHost { return h.protected },
 	} {
-		for shard, hosts := range distribute(r.hosts, shards, virtualHost) {
+		for shard, hosts := range distribute(r.hosts, changed, virtualHost) {
 			name := shardName(listener, shards, shard)
+			if !changed[shard] {
+				r.Routes = append(r.Routes, before[name])
+				continue
+			}
 			c := routeConfiguration(name, hosts, r.Telemetry)
 			if shards == 1 {
 				c.TypedPerFilterConfig = withoutBuckets
@@ -141,12 +169,16 @@ func (r *Resources) addRoutes(shards int, last *Resources) {
 	}
 }
 
-// distribute returns the virtual hosts of each shard. Virtual hosts without routes are only
+// distribute returns the virtual hosts of each wanted shard. Virtual hosts without routes are only
 // necessary below a wildcard with routes, which would answer in their place.
-func distribute(hosts []*renderedHost, shards int, virtualHost func(*renderedHost) *routev3.VirtualHost) [][]*routev3.VirtualHost {
+func distribute(hosts []*renderedHost, wanted []bool, virtualHost func(*renderedHost) *routev3.VirtualHost) [][]*routev3.VirtualHost {
 	needsEmpty := slices.ContainsFunc(hosts, func(h *renderedHost) bool { return !h.isExact() && len(virtualHost(h).Routes) > 0 })
+	shards := len(wanted)
 	all := make([][]*routev3.VirtualHost, shards)
 	for _, h := range hosts {
+		if h.isExact() && !wanted[h.bucket%shards] {
+			continue // most hosts
+		}
 		host := virtualHost(h)
 		switch {
 		case len(host.Routes) == 0 && !needsEmpty:
