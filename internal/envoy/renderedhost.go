@@ -12,9 +12,7 @@ import (
 
 // renderedHost is a host of a table with its virtual hosts. It never changes.
 type renderedHost struct {
-	hostname  string
-	entries   []*routing.Entry
-	domain    string
+	host      *routing.Host
 	placement Placement
 	// bucket is the bucket of an exact hostname, or noBucket.
 	bucket int
@@ -30,20 +28,19 @@ type renderedHost struct {
 
 // hosts returns the rendered hosts, in the same order. It takes over the last ones that have not
 // changed.
-func (r *renderer) hosts(hosts []routing.Host, transition Transition) []*renderedHost {
+func (r *renderer) hosts(hosts []*routing.Host, transition Transition) []*renderedHost {
 	rendered, last := make([]*renderedHost, len(hosts)), r.last
-	for i := range hosts {
-		h := &hosts[i]
-		for len(last) > 0 && routing.CompareGroups(last[0].hostname, h.Hostname) < 0 {
+	for i, h := range hosts {
+		for len(last) > 0 && last[0].host != h && routing.CompareGroups(last[0].host.Hostname, h.Hostname) < 0 {
 			r.dropped, last = append(r.dropped, last[0]), last[1:]
 		}
 		var before *renderedHost
-		if len(last) > 0 && last[0].hostname == h.Hostname {
+		if len(last) > 0 && last[0].host.Hostname == h.Hostname {
 			before, last = last[0], last[1:]
 		}
 		placement := transition.placement(h)
 		if before != nil && r.reuses && before.isFor(h, placement) {
-			rendered[i] = before.with(h.Entries)
+			rendered[i] = before.with(h)
 			continue
 		}
 		rendered[i] = r.host(h, placement, before)
@@ -59,38 +56,33 @@ func (r *renderer) hosts(hosts []routing.Host, transition Transition) []*rendere
 // isFor reports whether the host has the same entries and is served in the same way. A host with
 // the placement [Kept] depends on more.
 func (h *renderedHost) isFor(host *routing.Host, placement Placement) bool {
-	return h.placement == placement && placement.Open != Kept && h.domain == host.Domain &&
-		(haveSameEntries(h.entries, host.Entries) || haveEqualEntries(h.entries, host.Entries))
+	return h.placement == placement && placement.Open != Kept &&
+		(h.host == host || h.host.Domain == host.Domain && haveEqualEntries(h.host.Entries, host.Entries))
 }
 
-// with returns the host with equal entries, so that it does not keep the last ones in memory.
-func (h *renderedHost) with(entries []*routing.Entry) *renderedHost {
-	if haveSameEntries(h.entries, entries) {
+// with returns the rendered host for an equal host, so that it does not keep the last one in memory.
+func (h *renderedHost) with(host *routing.Host) *renderedHost {
+	if h.host == host {
 		return h
 	}
 	other := *h
-	other.entries = entries
+	other.host = host
 	return &other
 }
 
 func (h *renderedHost) isExact() bool { return h.bucket != noBucket }
 
-// haveSameEntries reports whether the lists have the same objects.
-func haveSameEntries(a, b []*routing.Entry) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0] || slices.Equal(a, b))
-}
-
 // haveEqualEntries reports whether the lists have equal objects, as after a decision about the
 // whole table. Comparing them takes less time than rendering them.
 func haveEqualEntries(a, b []*routing.Entry) bool {
-	return slices.EqualFunc(a, b, func(a, b *routing.Entry) bool { return reflect.DeepEqual(a, b) })
+	return slices.EqualFunc(a, b, func(a, b *routing.Entry) bool { return a == b || reflect.DeepEqual(a, b) })
 }
 
 // host renders a host. before is the last rendered host with the hostname, or nil.
 func (r *renderer) host(h *routing.Host, placement Placement, before *renderedHost) *renderedHost {
 	serving := r.virtualHost(h)
 	rendered := &renderedHost{
-		hostname: h.Hostname, entries: h.Entries, domain: h.Domain, placement: placement, bucket: noBucket,
+		host: h, placement: placement, bucket: noBucket,
 		open: place(serving, placement.Open), protected: place(serving, placement.Protected), clusters: clustersOf(serving.Routes),
 	}
 	if routing.IsExact(h.Hostname) {
@@ -131,7 +123,7 @@ func (r *Resources) find(hostname string) (*renderedHost, int) {
 	if r == nil {
 		return nil, 0
 	}
-	i, ok := slices.BinarySearchFunc(r.hosts, hostname, func(h *renderedHost, hostname string) int { return routing.CompareGroups(h.hostname, hostname) })
+	i, ok := slices.BinarySearchFunc(r.hosts, hostname, func(h *renderedHost, hostname string) int { return routing.CompareGroups(h.host.Hostname, hostname) })
 	if !ok {
 		return nil, 0
 	}

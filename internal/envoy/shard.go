@@ -57,7 +57,7 @@ func bucketOf(hostname string) int {
 // are repeated in each shard, so there are no more shards than it takes to double the entries.
 // Metrics of requests in flight need the route before the filter has run, so that they have only
 // one shard.
-func countShards(hosts []routing.Host, telemetry routing.Telemetry) int {
+func countShards(hosts []*routing.Host, telemetry routing.Telemetry) int {
 	if countsInFlight(telemetry) {
 		return 1
 	}

@@ -12,14 +12,14 @@ import (
 )
 
 // hostsOf returns hosts with so many exact hostnames and wildcards, each with so many entries.
-func hostsOf(exact, wildcards, entries int) []routing.Host {
-	var hosts []routing.Host
+func hostsOf(exact, wildcards, entries int) []*routing.Host {
+	var hosts []*routing.Host
 	for i := range exact + wildcards {
 		hostname := fmt.Sprintf("app-%d.example.com", i)
 		if i >= exact {
 			hostname = fmt.Sprintf("*.w%d.example.com", i)
 		}
-		hosts = append(hosts, routing.Host{Hostname: hostname, Entries: make([]*routing.Entry, entries)})
+		hosts = append(hosts, &routing.Host{Hostname: hostname, Entries: make([]*routing.Entry, entries)})
 	}
 	return hosts
 }

@@ -233,7 +233,7 @@ func TestHostsHaveTheRequiredAccess(t *testing.T) {
 		if table == nil {
 			return
 		}
-		o, byHostname := newOracle(s), map[string]routing.Host{}
+		o, byHostname := newOracle(s), map[string]*routing.Host{}
 		for _, host := range table.Hosts() {
 			byHostname[host.Hostname] = host
 		}

@@ -131,11 +131,11 @@ func describeAction(a *routing.Action) string {
 
 // answerOfHosts does what a data plane with virtual hosts does: it chooses the most
 // specific hostname, and then the first entry that matches.
-func answerOfHosts(hosts []routing.Host, request routing.Request) *routing.Entry {
+func answerOfHosts(hosts []*routing.Host, request routing.Request) *routing.Entry {
 	var best *routing.Host
 	for i := range hosts {
 		if hostMatches(hosts[i].Hostname, request.Host) && (best == nil || specificity(hosts[i].Hostname) > specificity(best.Hostname)) {
-			best = &hosts[i]
+			best = hosts[i]
 		}
 	}
 	if best == nil {

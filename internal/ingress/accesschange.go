@@ -209,7 +209,7 @@ func (e *exposing) exposure(t *routing.Table) Exposure {
 	}
 	x.Hostnames = slices.Sorted(maps.Keys(distinguished))
 	for _, host := range t.Hosts(x.Hostnames...) {
-		p := e.place(&host)
+		p := e.place(host)
 		if p == envoy.PlacementOf(host.Access) {
 			continue
 		}

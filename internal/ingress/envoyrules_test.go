@@ -112,7 +112,7 @@ func audienceOf(rule provider.IngressRule) string {
 	return strings.Join(rule.OriginRequest.Access.AUDTag, ",")
 }
 
-func audience(host routing.Host) string {
+func audience(host *routing.Host) string {
 	if host.Access.IsOpen() {
 		return ""
 	}

@@ -82,7 +82,7 @@ func newShadowedEntries(t *routing.Table) []ShadowedEntry {
 			continue // most hostnames
 		}
 		receiver, _ := routing.MostSpecific(groups, host.Hostname)
-		shadowedBy := shadowsOf(&host, groups[receiver])
+		shadowedBy := shadowsOf(host, groups[receiver])
 		for _, e := range host.Entries {
 			if before := shadowedBy[e]; before != nil && e.Hostname == host.Hostname {
 				all = append(all, ShadowedEntry{newEntry(e), before})

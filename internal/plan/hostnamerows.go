@@ -59,7 +59,7 @@ type hostnamePlan struct {
 	gateway   *Gateway
 	name      string
 	listeners map[string][]HostnameListener // by hostname
-	hosts     []routing.Host
+	hosts     []*routing.Host
 	groups    map[string]*routing.Group
 	access    map[string]*HostnameAccess
 }
@@ -146,7 +146,7 @@ func (p *hostnamePlan) rows() []HostnameRow {
 	served := make(map[string]bool, len(p.hosts))
 	for i := range p.hosts {
 		served[p.hosts[i].Hostname] = true
-		rows = append(rows, p.row(p.hosts[i].Hostname, &p.hosts[i]))
+		rows = append(rows, p.row(p.hosts[i].Hostname, p.hosts[i]))
 	}
 	for hostname := range p.listeners {
 		if !served[hostname] {

@@ -30,7 +30,7 @@ func (h *Host) IsClosed() bool {
 // It therefore repeats the entries for wider hostnames in the same group. Hostnames in
 // [Table.Access] and in also get a list too if a group covers them. The lists are in the
 // order of [CompareGroups]. The caller does not change them.
-func (t *Table) Hosts(also ...string) []Host {
+func (t *Table) Hosts(also ...string) []*Host {
 	hosts := t.known.find(also)
 	if hosts == nil {
 		hosts = t.newHosts(also)
@@ -39,16 +39,16 @@ func (t *Table) Hosts(also ...string) []Host {
 	return hosts
 }
 
-func (t *Table) newHosts(also []string) []Host {
+func (t *Table) newHosts(also []string) []*Host {
 	groups := make(map[string]Index, len(t.Groups))
 	for i := range t.Groups {
 		groups[t.Groups[i].Hostname] = t.Groups[i].Index()
 	}
 	hostnames := t.Hostnames(also...)
-	hosts := make([]Host, 0, len(hostnames))
+	hosts := make([]*Host, 0, len(hostnames))
 	for _, hostname := range hostnames {
 		owner, _ := MostSpecific(groups, hostname)
-		hosts = append(hosts, Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname), Domain: t.Access.Domain(hostname)})
+		hosts = append(hosts, &Host{Hostname: hostname, Entries: groups[owner].EntriesFor(hostname), Access: t.Access.Of(hostname), Domain: t.Access.Domain(hostname)})
 	}
 	return hosts
 }

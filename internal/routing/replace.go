@@ -12,7 +12,7 @@ type knownLists struct{ hosts atomic.Pointer[knownHosts] }
 // knownHosts are the lists of [Table.Hosts] for the other hostnames.
 type knownHosts struct {
 	also  []string
-	lists []Host
+	lists []*Host
 }
 
 // KeepLists makes the table keep the lists of [Table.Hosts], for itself and for
@@ -20,7 +20,7 @@ type knownHosts struct {
 func (t *Table) KeepLists() { t.known = &knownLists{} }
 
 // find returns the lists for the other hostnames, or nil if they are not known. k can be nil.
-func (k *knownLists) find(also []string) []Host {
+func (k *knownLists) find(also []string) []*Host {
 	if k == nil {
 		return nil
 	}
@@ -31,7 +31,7 @@ func (k *knownLists) find(also []string) []Host {
 }
 
 // keep keeps the lists, unless k is nil.
-func (k *knownLists) keep(also []string, lists []Host) {
+func (k *knownLists) keep(also []string, lists []*Host) {
 	if k != nil {
 		k.hosts.Store(&knownHosts{slices.Clone(also), lists})
 	}
@@ -53,11 +53,21 @@ func (t *Table) Replace(replaced map[*Entry]*Entry) *Table {
 	next.known = &knownLists{}
 	if known := t.known.hosts.Load(); known != nil {
 		lists := slices.Clone(known.lists)
-		for i := range lists {
-			lists[i].Entries = replaceIn(lists[i].Entries, replaced)
+		for i, host := range lists {
+			lists[i] = host.replace(replaced)
 		}
 		next.known.hosts.Store(&knownHosts{known.also, lists})
 	}
+	return &next
+}
+
+// replace returns the same host if it contains no replaced entry.
+func (h *Host) replace(replaced map[*Entry]*Entry) *Host {
+	if !slices.ContainsFunc(h.Entries, func(e *Entry) bool { return replaced[e] != nil }) {
+		return h
+	}
+	next := *h
+	next.Entries = replaceIn(h.Entries, replaced)
 	return &next
 }
 

@@ -168,7 +168,7 @@ func randomTable(random *rand.Rand, hostname func() string) routing.Table {
 
 // answerOfHosts does what a data plane with virtual hosts does: it chooses the most
 // specific hostname, and then the first entry that matches.
-func answerOfHosts(hosts []routing.Host, request routing.Request) *routing.Entry {
+func answerOfHosts(hosts []*routing.Host, request routing.Request) *routing.Entry {
 	for _, host := range hosts {
 		if !routing.Covers(host.Hostname, request.Host) {
 			continue
