@@ -135,7 +135,7 @@ func (w *protectedWorld) isManaged() bool {
 func (w *protectedWorld) snapshot(g *protectedGateway, omniscient bool) *gateway.Snapshot {
 	s := &gateway.Snapshot{
 		Now: worldStart.Add(w.wall), Gateway: g.object, ListenerSets: g.sets, HTTPRoutes: g.routes, Namespaces: w.spaces,
-		Services: map[types.NamespacedName]*corev1.Service{}, ClassConfiguration: w.class, GatewayConfiguration: g.configuration, DataPlane: g.plane,
+		ClassConfiguration: w.class, GatewayConfiguration: g.configuration, DataPlane: g.plane,
 		AccessPolicies: w.policies, AccessPoliciesUnknown: w.unknown && !omniscient,
 	}
 	if s.AccessPoliciesUnknown {
@@ -144,10 +144,10 @@ func (w *protectedWorld) snapshot(g *protectedGateway, omniscient bool) *gateway
 	setParametersRefs(s)
 	for name := range w.spaces {
 		service := types.NamespacedName{Namespace: name, Name: "web"}
-		s.Services[service] = &corev1.Service{
+		s.Services.Set(service, &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"},
 			Spec:       corev1.ServiceSpec{ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Port: 80}}},
-		}
+		})
 	}
 	return s
 }

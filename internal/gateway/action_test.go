@@ -151,7 +151,7 @@ func TestWeightedBackendsAreTranslated(t *testing.T) {
 // the data plane supports it.
 func TestGRPCActionsAreTranslated(t *testing.T) {
 	s := routesSnapshot()
-	s.Services[types.NamespacedName{Namespace: "platform", Name: "web"}].Spec.Ports = []corev1.ServicePort{{Port: 80, AppProtocol: new("kubernetes.io/h2c")}}
+	s.Services.Value(types.NamespacedName{Namespace: "platform", Name: "web"}).Spec.Ports = []corev1.ServicePort{{Port: 80, AppProtocol: new("kubernetes.io/h2c")}}
 	backend := func(name string) []gatewayv1.GRPCBackendRef {
 		return []gatewayv1.GRPCBackendRef{{BackendRef: gatewayv1.BackendRef{BackendObjectReference: gatewayv1.BackendObjectReference{
 			Name: gatewayv1.ObjectName(name), Port: new(gatewayv1.PortNumber(80)),

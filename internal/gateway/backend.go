@@ -12,6 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -21,8 +22,8 @@ import (
 // once, because any number of backendRefs can name it.
 type backendResolver struct {
 	grants       grants
-	services     map[types.NamespacedName]*corev1.Service
-	slices       map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	services     byname.Map[*corev1.Service]
+	slices       byname.Map[[]*discoveryv1.EndpointSlice]
 	capabilities routing.Capabilities
 	isReserved   func(ip string) bool
 	imports      map[types.NamespacedName]*multicluster.ServiceImport
@@ -118,7 +119,7 @@ func (r backendResolver) usesClusterIP(b routing.Backend, kind string) bool {
 }
 
 func (r backendResolver) resolveService(name types.NamespacedName, number gatewayv1.PortNumber) (routing.Backend, *Problem) {
-	service := r.services[name]
+	service := r.services.Value(name)
 	if service == nil {
 		return routing.Backend{}, routeProblem(conditions.ReasonBackendNotFound, "Service %s does not exist", name)
 	}

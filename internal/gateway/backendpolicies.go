@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 )
 
 // KindBackendTLSPolicy is the kind of the policies for TLS to backends.
@@ -92,8 +94,8 @@ func ServicesOfPolicy(policy *gatewayv1.BackendTLSPolicy) []types.NamespacedName
 }
 
 // exists reports whether the target exists.
-func (t policyTarget) exists(services map[types.NamespacedName]*corev1.Service) bool {
-	service := services[t.service]
+func (t policyTarget) exists(services byname.Map[*corev1.Service]) bool {
+	service := services.Value(t.service)
 	return service != nil && (t.port == "" || slices.ContainsFunc(service.Spec.Ports, func(p corev1.ServicePort) bool {
 		return p.Name == t.port && (p.Protocol == corev1.ProtocolTCP || p.Protocol == "")
 	}))

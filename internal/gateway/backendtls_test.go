@@ -24,9 +24,9 @@ func policySnapshot(policies ...*gatewayv1.BackendTLSPolicy) *gateway.Snapshot {
 	c.addRoute("shop", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
 		BackendObjectReference: gatewayv1.BackendObjectReference{Name: "cart", Port: ptr.To[gatewayv1.PortNumber](443)},
 	}}}}}
-	c.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{
+	c.Services.Set(types.NamespacedName{Namespace: "shop", Name: "cart"}, &corev1.Service{
 		Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.5", Ports: []corev1.ServicePort{{Name: "https", Port: 443}}},
-	}
+	})
 	c.DataPlane, c.BackendTLSPolicies = v1alpha1.DataPlaneEnvoy, policies
 	return c.Snapshot
 }

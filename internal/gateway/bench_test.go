@@ -68,8 +68,8 @@ func teamsSnapshot(teams int) *gateway.Snapshot {
 			},
 		},
 		Namespaces: map[string]*corev1.Namespace{},
-		Services:   map[types.NamespacedName]*corev1.Service{},
-		Tunnel:     "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
+
+		Tunnel: "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
 	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(100000))})
 	for i := range teams {
@@ -86,10 +86,10 @@ func addTeam(s *gateway.Snapshot, i, teams int) {
 	}
 	domain := namespace + ".example.com"
 	s.Namespaces[namespace] = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	s.Services[types.NamespacedName{Namespace: namespace, Name: "web"}] = &corev1.Service{
+	s.Services.Set(types.NamespacedName{Namespace: namespace, Name: "web"}, &corev1.Service{
 		ObjectMeta: meta("web"),
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeClusterIP, Ports: []corev1.ServicePort{{Port: 80}}},
-	}
+	})
 	s.ListenerSets = append(s.ListenerSets, &gatewayv1.ListenerSet{
 		ObjectMeta: meta("listeners"),
 		Spec: gatewayv1.ListenerSetSpec{

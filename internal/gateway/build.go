@@ -20,6 +20,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -60,9 +61,9 @@ type Snapshot struct {
 	Namespaces map[string]*corev1.Namespace
 	// Services are the Services that backendRefs name in the routes that [AdmitsRoute]
 	// reports. Other routes need none.
-	Services map[types.NamespacedName]*corev1.Service
+	Services byname.Map[*corev1.Service]
 	// EndpointSlices are the EndpointSlices for Services, by Service name.
-	EndpointSlices map[types.NamespacedName][]*discoveryv1.EndpointSlice
+	EndpointSlices byname.Map[[]*discoveryv1.EndpointSlice]
 	// ServiceImports are the ServiceImports that backendRefs name in the same routes, and
 	// ImportedSlices their EndpointSlices.
 	ServiceImports map[types.NamespacedName]*multicluster.ServiceImport

@@ -99,7 +99,7 @@ func CABundlesToRead(s *Snapshot) []types.NamespacedName {
 	policies := newBackendPolicies(s.BackendTLSPolicies)
 	var names []types.NamespacedName
 	read := map[*backendPolicy]bool{}
-	for name, service := range s.Services {
+	for name, service := range s.Services.All() {
 		if service == nil {
 			continue
 		}

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 )
 
 // difference is what differs between two Snapshots in which everything else is the same.
@@ -47,13 +49,17 @@ func differ(before, after *Snapshot) (difference, bool) {
 // backendParts add the backends that differ.
 var backendParts = []func(changed map[types.NamespacedName]bool, a, b *Snapshot){
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
-		addChanged(changed, a.Services, b.Services, isSame)
+		for name := range byname.Differing(a.Services, b.Services, isSame) {
+			changed[name] = true
+		}
 	},
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
 		addChanged(changed, a.ServiceImports, b.ServiceImports, isSame)
 	},
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
-		addChanged(changed, a.EndpointSlices, b.EndpointSlices, areSameSlices)
+		for name := range byname.Differing(a.EndpointSlices, b.EndpointSlices, areSameSlices) {
+			changed[name] = true
+		}
 	},
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
 		addChanged(changed, a.ImportedSlices, b.ImportedSlices, areSameSlices)

@@ -11,6 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -176,7 +177,7 @@ func TestServedHostnamesAreThoseOfTheTable(t *testing.T) {
 		if !slices.IsSorted(kept) {
 			t.Errorf("the hostnames are not sorted: %v", kept)
 		}
-		s.Certificates, s.Services = nil, nil
+		s.Certificates, s.Services = nil, byname.Map[*corev1.Service]{}
 		s.Gateway.Spec.Addresses = []gatewayv1.GatewaySpecAddress{{Value: "192.0.2.1"}}
 		rejected, none := names(gateway.Build(s, randomOptions).DNSHostnames())
 		if diff := cmp.Diff(kept, rejected); diff != "" || len(none) > 0 {

@@ -30,9 +30,9 @@ func costOfTenant(t *testing.T, change func(c *tenantCluster, wide *gatewayv1.HT
 	c.addWildcardRoute("team", 20, "")
 	wide := c.HTTPRoutes[0]
 	c.addHostnames("team", 60)
-	c.Services[types.NamespacedName{Namespace: "team", Name: "web"}] = &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}, Spec: corev1.ServiceSpec{
+	c.Services.Set(types.NamespacedName{Namespace: "team", Name: "web"}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}, Spec: corev1.ServiceSpec{
 		ClusterIP: "10.0.0.1", Ports: []corev1.ServicePort{{Port: 80}},
-	}}
+	}})
 	change(c, wide)
 	table := gateway.Build(c.Snapshot, envoyOptions()).Table
 	r := envoy.Render(table)
@@ -111,7 +111,7 @@ func TestOriginsAreLimited(t *testing.T) {
 func TestBackendsAreLimited(t *testing.T) {
 	cost := costOfTenant(t, func(c *tenantCluster, _ *gatewayv1.HTTPRoute) {
 		setLimits(c.Snapshot, v1alpha1.Limits{RulesPerTunnel: new(int32(2000))})
-		service := c.Services[types.NamespacedName{Namespace: "team", Name: "web"}]
+		service := c.Services.Value(types.NamespacedName{Namespace: "team", Name: "web"})
 		for port := range int32(16 * 1000) {
 			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", port), Port: 1000 + port})
 		}
@@ -139,7 +139,7 @@ func TestEndpointsAreLimited(t *testing.T) {
 	c.addNamespace("team", "")
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone}}
-	c.Services[name] = service
+	c.Services.Set(name, service)
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	for i := range 1000 {
 		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{Addresses: []string{fmt.Sprintf("10.0.%d.%d", i/256, i%256)}})

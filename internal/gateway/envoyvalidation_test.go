@@ -163,11 +163,11 @@ func TestClusterIPsAreCanonical(t *testing.T) {
 	c.addRoute("shop", "", 1, "").Spec.Rules = []gatewayv1.HTTPRouteRule{{BackendRefs: []gatewayv1.HTTPBackendRef{{BackendRef: gatewayv1.BackendRef{
 		BackendObjectReference: gatewayv1.BackendObjectReference{Name: "cart", Port: new(gatewayv1.PortNumber(80))},
 	}}}}}
-	c.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{
+	c.Services.Set(types.NamespacedName{Namespace: "shop", Name: "cart"}, &corev1.Service{
 		Spec: corev1.ServiceSpec{
 			ClusterIP: "010.096.0.05", Ports: []corev1.ServicePort{{Port: 80}}, InternalTrafficPolicy: new(corev1.ServiceInternalTrafficPolicyLocal),
 		},
-	}
+	})
 	c.DataPlane = v1alpha1.DataPlaneEnvoy
 	resources := envoy.Render(gateway.Build(c.Snapshot, envoyOptions()).Table)
 	if len(resources.Clusters) == 0 {
@@ -190,7 +190,7 @@ func TestServiceWithoutClusterIPIsNotFound(t *testing.T) {
 		c := newTenantCluster(0)
 		c.HTTPRoutes, c.DataPlane = nil, v1alpha1.DataPlaneEnvoy
 		c.addRoute("infra", "", 1, "")
-		c.Services[types.NamespacedName{Namespace: "infra", Name: "web"}] = &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}}
+		c.Services.Set(types.NamespacedName{Namespace: "infra", Name: "web"}, &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: ip, Ports: []corev1.ServicePort{{Port: 80}}}})
 		got := ""
 		if problem := gateway.Build(c.Snapshot, o).Table.Groups[0].Entries[0].Action.Problem; problem != nil {
 			got = problem.Reason + ": " + problem.Cause

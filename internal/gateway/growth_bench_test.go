@@ -211,7 +211,7 @@ func referenceGrantsSnapshot(n int) *gateway.Snapshot {
 		name := types.NamespacedName{Namespace: "services", Name: fmt.Sprintf("web-%05d", i)}
 		ref := &route.Spec.Rules[0].BackendRefs[0].BackendObjectReference
 		ref.Namespace, ref.Name = new(gatewayv1.Namespace(name.Namespace)), gatewayv1.ObjectName(name.Name)
-		s.Services[name] = s.Services[types.NamespacedName{Namespace: route.Namespace, Name: "web"}]
+		s.Services.Set(name, s.Services.Value(types.NamespacedName{Namespace: route.Namespace, Name: "web"}))
 		s.Grants = append(s.Grants, &gatewayv1beta1.ReferenceGrant{
 			ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: route.Namespace},
 			Spec: gatewayv1beta1.ReferenceGrantSpec{

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
@@ -42,7 +41,7 @@ func newTenantCluster(seed uint64) *tenantCluster {
 	c := &tenantCluster{
 		Rand: rand.New(rand.NewPCG(seed, 0)), //nolint:gosec // the test must be reproducible
 		Snapshot: &gateway.Snapshot{
-			Now: dayOne.AddDate(1, 0, 0), Namespaces: map[string]*corev1.Namespace{}, Services: map[types.NamespacedName]*corev1.Service{},
+			Now: dayOne.AddDate(1, 0, 0), Namespaces: map[string]*corev1.Namespace{},
 			Gateway: &gatewayv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared", Generation: 1}},
 		},
 	}

@@ -41,7 +41,7 @@ func oneListener(n int) *gateway.Snapshot {
 func benchmarkOneChange(b *testing.B, s *gateway.Snapshot, plane v1alpha1.DataPlane) {
 	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(1000000))})
 	s.DataPlane = plane
-	for _, service := range s.Services {
+	for _, service := range s.Services.All() {
 		service.Spec.ClusterIP = "10.96.0.1"
 	}
 	m := &gateway.Memory{}

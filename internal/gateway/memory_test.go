@@ -16,7 +16,7 @@ func TestOneChangeKeepsEverythingElse(t *testing.T) {
 	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 		s, m := teamsSnapshot(20), &gateway.Memory{}
 		s.DataPlane = plane
-		for _, service := range s.Services {
+		for _, service := range s.Services.All() {
 			service.Spec.ClusterIP = "10.96.0.1"
 		}
 		before := m.Build(s, bothDataPlanes)

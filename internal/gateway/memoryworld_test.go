@@ -69,7 +69,7 @@ func (w *memoryWorld) next() *gateway.Snapshot {
 	s := *w.snapshot
 	s.ListenerSets, s.HTTPRoutes, s.GRPCRoutes, s.Grants = slices.Clone(s.ListenerSets), slices.Clone(s.HTTPRoutes), slices.Clone(s.GRPCRoutes), slices.Clone(s.Grants)
 	s.BackendTLSPolicies, s.AccessPolicies = slices.Clone(s.BackendTLSPolicies), slices.Clone(s.AccessPolicies)
-	s.Namespaces, s.Services, s.EndpointSlices = maps.Clone(s.Namespaces), maps.Clone(s.Services), maps.Clone(s.EndpointSlices)
+	s.Namespaces = maps.Clone(s.Namespaces)
 	s.ServiceImports, s.ImportedSlices, s.Reserved = maps.Clone(s.ServiceImports), maps.Clone(s.ImportedSlices), maps.Clone(s.Reserved)
 	s.Certificates, s.Orphans = maps.Clone(s.Certificates), maps.Clone(s.Orphans)
 	w.snapshot, w.imports.snapshot = &s, &s
@@ -184,15 +184,15 @@ func randomKey[V any](w *memoryWorld, all map[types.NamespacedName]V) (types.Nam
 }
 
 func (w *memoryWorld) changeService() {
-	name, ok := randomKey(w, w.snapshot.Services)
+	name, ok := randomKey(w, maps.Collect(w.snapshot.Services.All()))
 	if !ok {
 		return
 	}
-	service := w.snapshot.Services[name].DeepCopy()
-	w.snapshot.Services[name] = service
+	service := w.snapshot.Services.Value(name).DeepCopy()
+	w.snapshot.Services.Set(name, service)
 	switch w.IntN(7) {
 	case 0:
-		delete(w.snapshot.Services, name)
+		w.snapshot.Services.Delete(name)
 	case 1:
 		service.Spec.Ports = service.Spec.Ports[:1]
 	case 2:
@@ -211,25 +211,22 @@ func (w *memoryWorld) changeService() {
 // changeSlices changes the EndpointSlices of a Service whose addresses or ports matter.
 func (w *memoryWorld) changeSlices() {
 	s := w.snapshot
-	name, ok := randomKey(w, s.EndpointSlices)
-	if !ok || s.Services[name] == nil || w.chance(20) {
-		if name, ok = randomKey(w, s.Services); !ok {
+	name, ok := randomKey(w, maps.Collect(s.EndpointSlices.All()))
+	if !ok || s.Services.Value(name) == nil || w.chance(20) {
+		if name, ok = randomKey(w, maps.Collect(s.Services.All())); !ok {
 			return
 		}
-		s.Services[name] = s.Services[name].DeepCopy()
-		s.Services[name].Spec.ClusterIP, s.Services[name].Spec.InternalTrafficPolicy = "10.96.0.9", new(corev1.ServiceInternalTrafficPolicyLocal)
+		s.Services.Set(name, s.Services.Value(name).DeepCopy())
+		s.Services.Value(name).Spec.ClusterIP, s.Services.Value(name).Spec.InternalTrafficPolicy = "10.96.0.9", new(corev1.ServiceInternalTrafficPolicyLocal)
 		if w.chance(50) {
-			s.Services[name].Spec.ClusterIP, s.Services[name].Spec.Ports[0].TargetPort = corev1.ClusterIPNone, intstr.FromString("web")
+			s.Services.Value(name).Spec.ClusterIP, s.Services.Value(name).Spec.Ports[0].TargetPort = corev1.ClusterIPNone, intstr.FromString("web")
 		}
 	}
-	if s.EndpointSlices == nil {
-		s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
-	}
-	s.EndpointSlices[name] = []*discoveryv1.EndpointSlice{{
+	s.EndpointSlices.Set(name, []*discoveryv1.EndpointSlice{{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, AddressType: discoveryv1.AddressTypeIPv4,
 		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{pick(w.randomizer, "10.0.0.2", "10.0.0.3", "127.0.0.1", randomReserved)}}},
 		Ports:     []discoveryv1.EndpointPort{{Name: new("web"), Port: new(3000 + w.Int32N(3))}},
-	}}
+	}})
 }
 
 func (w *memoryWorld) changeImport() {

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (w *memoryWorld) changeCertificate() {
 
 func (w *memoryWorld) changePolicy() {
 	s := w.snapshot
-	name, ok := randomKey(w, s.Services)
+	name, ok := randomKey(w, maps.Collect(s.Services.All()))
 	if !ok || len(s.BackendTLSPolicies) > 0 && w.chance(50) {
 		s.BackendTLSPolicies = nil
 		return

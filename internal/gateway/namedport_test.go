@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
@@ -33,14 +34,14 @@ func namedPortsSnapshot(routes, endpointSlices, portsOfSlice int, admitted bool)
 	for i := range int32(refs) {
 		service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{Name: fmt.Sprintf("p%d", i), Port: 1000 + i, TargetPort: intstr.FromString(fmt.Sprintf("p%d", i))})
 	}
-	s.Services[name] = service
+	s.Services.Set(name, service)
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	for i := range portsOfSlice {
 		slice.Ports = append(slice.Ports, discoveryv1.EndpointPort{Name: new(fmt.Sprintf("p%d", i)), Port: new(int32(i + 1))})
 	}
-	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	s.EndpointSlices = byname.Map[[]*discoveryv1.EndpointSlice]{}
 	for range endpointSlices {
-		s.EndpointSlices[name] = append(s.EndpointSlices[name], slice)
+		s.EndpointSlices.Set(name, append(s.EndpointSlices.Value(name), slice))
 	}
 	for i := range routes {
 		route := httpRoute(routeMeta(fmt.Sprintf("route-%d", i), 0))
@@ -79,7 +80,7 @@ func TestOnlyAdmittedRoutesNeedServices(t *testing.T) {
 		want := report(gateway.Build(s, randomOptions), s)
 		admits := gateway.AdmitsRoute(s)
 		reduced := *s
-		reduced.Services = map[types.NamespacedName]*corev1.Service{}
+		reduced.Services = byname.Map[*corev1.Service]{}
 		for _, route := range s.HTTPRoutes {
 			if !admits(route) {
 				others++
@@ -89,7 +90,7 @@ func TestOnlyAdmittedRoutesNeedServices(t *testing.T) {
 			for _, rule := range route.Spec.Rules {
 				for _, ref := range rule.BackendRefs {
 					name := types.NamespacedName{Namespace: string(ptr.Deref(ref.Namespace, gatewayv1.Namespace(route.Namespace))), Name: string(ref.Name)}
-					reduced.Services[name] = s.Services[name]
+					reduced.Services.Set(name, s.Services.Value(name))
 				}
 			}
 		}

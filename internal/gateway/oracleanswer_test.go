@@ -546,7 +546,7 @@ func (o *oracle) backend(ref gatewayv1.HTTPBackendRef, route *specRoute) (string
 }
 
 func (o *oracle) serviceURL(name types.NamespacedName, number gatewayv1.PortNumber) (string, bool) {
-	service := o.snapshot.Services[name]
+	service := o.snapshot.Services.Value(name)
 	if service == nil || service.Spec.Type == corev1.ServiceTypeExternalName {
 		return "", false
 	}

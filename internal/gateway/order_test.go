@@ -13,6 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
@@ -41,12 +42,12 @@ func routesSnapshot() *gateway.Snapshot {
 			Spec:       gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{{Name: "any", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}},
 		},
 		Namespaces: map[string]*corev1.Namespace{"platform": {}},
-		Services: map[types.NamespacedName]*corev1.Service{
+		Services: byname.Of(map[types.NamespacedName]*corev1.Service{
 			{Namespace: "platform", Name: "web"}: {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "web"},
 				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
 			},
-		},
+		}),
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
@@ -115,9 +116,9 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 	for name, namespace := range s.Namespaces {
 		c.Namespaces[name] = namespace.DeepCopy()
 	}
-	c.Services = map[types.NamespacedName]*corev1.Service{}
-	for name, service := range s.Services {
-		c.Services[name] = service.DeepCopy()
+	c.Services = byname.Map[*corev1.Service]{}
+	for name, service := range s.Services.All() {
+		c.Services.Set(name, service.DeepCopy())
 	}
 	return &c
 }

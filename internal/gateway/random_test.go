@@ -83,7 +83,7 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 	d.snapshot = &gateway.Snapshot{
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
-		Services:   map[types.NamespacedName]*corev1.Service{},
+
 		// Some backends are ServiceImports, and some of these have addresses that no backend may have.
 		ServiceImports: map[types.NamespacedName]*multicluster.ServiceImport{}, ImportedSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{},
 		NoServiceImports: seed%8 == 5, Reserved: map[string]bool{randomReserved: true},
@@ -320,7 +320,7 @@ func (d *randomizer) service(key types.NamespacedName, change func(*corev1.Servi
 		},
 	}
 	change(service)
-	d.snapshot.Services[key] = service
+	d.snapshot.Services.Set(key, service)
 }
 
 func (d *randomizer) route(i int) *gatewayv1.HTTPRoute {

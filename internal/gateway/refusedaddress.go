@@ -57,7 +57,7 @@ func (s *Snapshot) isReserved(ip string) bool { return s.Reserved[ip] }
 func (r backendResolver) refusedSlice(service types.NamespacedName) *Problem {
 	problem, ok := r.refused[service]
 	if !ok {
-		problem = newSliceProblem("Service", service, r.slices[service], r.isReserved)
+		problem = newSliceProblem("Service", service, r.slices.Value(service), r.isReserved)
 		r.refused[service] = problem
 	}
 	return problem

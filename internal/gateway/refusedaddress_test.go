@@ -13,6 +13,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -59,8 +60,8 @@ func resolverFor(endpointSlices ...*discoveryv1.EndpointSlice) (*backendResolver
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	s := &Snapshot{
 		Gateway:        &gatewayv1.Gateway{},
-		Services:       map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}},
-		EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices},
+		Services:       byname.Of(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}}),
+		EndpointSlices: byname.Of(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices}),
 		Reserved:       map[string]bool{"10.244.0.9": true},
 	}
 	r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{
@@ -118,14 +119,14 @@ func TestCheckingAddressesIsCheap(t *testing.T) {
 func BenchmarkRefusedAddresses(b *testing.B) {
 	for _, size := range []struct{ services, pods int }{{5000, 3}, {500, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size.services, size.pods), func(b *testing.B) {
-			s := &Snapshot{Gateway: &gatewayv1.Gateway{}, EndpointSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{}, Reserved: map[string]bool{"10.244.0.9": true}}
+			s := &Snapshot{Gateway: &gatewayv1.Gateway{}, Reserved: map[string]bool{"10.244.0.9": true}}
 			for i := range size.services {
 				name := types.NamespacedName{Namespace: "team", Name: fmt.Sprint(i)}
-				s.EndpointSlices[name] = []*discoveryv1.EndpointSlice{sliceWith(name.Name, many(size.pods)...)}
+				s.EndpointSlices.Set(name, []*discoveryv1.EndpointSlice{sliceWith(name.Name, many(size.pods)...)})
 			}
 			for b.Loop() {
 				r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{}, "")
-				for name := range s.EndpointSlices {
+				for name := range s.EndpointSlices.All() {
 					if r.refusedSlice(name) != nil {
 						b.Fatal("an address is refused")
 					}

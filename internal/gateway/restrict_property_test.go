@@ -21,11 +21,11 @@ import (
 
 func changeObjects(s *gateway.Snapshot, dice *rand.Rand) {
 	byName := func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
-	for _, name := range slices.SortedFunc(maps.Keys(s.Services), byName) {
+	for _, name := range slices.SortedFunc(maps.Keys(maps.Collect(s.Services.All())), byName) {
 		if dice.IntN(8) == 0 {
-			external := s.Services[name].DeepCopy()
+			external := s.Services.Value(name).DeepCopy()
 			external.Spec.Type, external.Spec.ExternalName = corev1.ServiceTypeExternalName, "elsewhere.example.com"
-			s.Services[name] = external
+			s.Services.Set(name, external)
 		}
 	}
 	s.HTTPRoutes = slices.DeleteFunc(slices.Clone(s.HTTPRoutes), func(*gatewayv1.HTTPRoute) bool { return dice.IntN(16) == 0 })

@@ -89,13 +89,13 @@ func (r backendResolver) namedPort(name types.NamespacedName, port *corev1.Servi
 // ingress rule has one port.
 func (r backendResolver) readTargets(name types.NamespacedName, ports *servicePorts) {
 	ports.targets = map[string]int32{}
-	for _, slice := range r.slices[name] {
+	for _, slice := range r.slices.Value(name) {
 		ports.count += len(slice.Ports)
 	}
 	if ports.count > maxEndpointPortsPerService {
 		return
 	}
-	for _, slice := range r.slices[name] {
+	for _, slice := range r.slices.Value(name) {
 		for _, p := range slice.Ports {
 			if p.Port == nil || !routing.IsPort(*p.Port) {
 				continue

@@ -36,9 +36,9 @@ func TestIgnoredTrafficPolicies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := trafficSnapshot(test.http2Origin, test.plane)
-			s.Services[types.NamespacedName{Namespace: "shop", Name: "cart"}] = &corev1.Service{Spec: corev1.ServiceSpec{
+			s.Services.Set(types.NamespacedName{Namespace: "shop", Name: "cart"}, &corev1.Service{Spec: corev1.ServiceSpec{
 				ClusterIP: "10.96.0.5", InternalTrafficPolicy: test.policy, Ports: []corev1.ServicePort{{Port: 80, AppProtocol: test.appProtocol}},
-			}}
+			}})
 			report := gateway.Build(s, options).Report(gateway.Outcome{})
 			got, want := "", "All references are resolved."
 			for _, c := range report.Routes[0].Parents[0].Conditions {

@@ -214,7 +214,7 @@ func contentOf(l *state.Loaded) content {
 	for name, namespace := range l.Snapshot.Namespaces {
 		c.Namespaces = append(c.Namespaces, markMissing(name, namespace != nil))
 	}
-	for name, service := range l.Snapshot.Services {
+	for name, service := range l.Snapshot.Services.All() {
 		c.Services = append(c.Services, markMissing(name.String(), service != nil))
 	}
 	for _, names := range [][]string{c.Sets, c.Routes, c.Namespaces, c.Services} {

@@ -50,7 +50,7 @@ func (l Loader) loadPolicies(ctx context.Context, s *gateway.Snapshot) error {
 	for _, policy := range s.BackendTLSPolicies {
 		loaded[client.ObjectKeyFromObject(policy)] = true
 	}
-	for service := range s.Services {
+	for service := range s.Services.All() {
 		found, err := l.listPolicies(ctx, client.MatchingFields{IndexTarget: service.String()})
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -86,11 +88,13 @@ func newPrevious(key Key, loaded *Loaded, last *Previous) Previous {
 	s.HTTPRoutes = keepVersions(s.HTTPRoutes, last.loaded.Snapshot.HTTPRoutes)
 	s.GRPCRoutes = keepVersions(s.GRPCRoutes, last.loaded.Snapshot.GRPCRoutes)
 	s.ListenerSets = keepVersions(s.ListenerSets, last.loaded.Snapshot.ListenerSets)
-	for name, service := range s.Services {
-		if before := last.loaded.Snapshot.Services[name]; before != nil && service != nil && isSameVersion(before, service) {
-			s.Services[name] = before
+	services := maps.Collect(s.Services.All())
+	for name, service := range services {
+		if before := last.loaded.Snapshot.Services.Value(name); before != nil && service != nil && isSameVersion(before, service) {
+			services[name] = before
 		}
 	}
+	s.Services = byname.Of(services)
 	p := Previous{loaded: loaded, parents: map[gateway.Owner]bool{key: true}, detached: map[gateway.Owner]client.Object{}, inspected: sets.Set[changedObject]{}}
 	for _, set := range s.ListenerSets {
 		p.parents[ownerOfSet(set)] = true

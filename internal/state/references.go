@@ -15,6 +15,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/multicluster"
 )
@@ -185,25 +186,26 @@ func retain(inspector any, key Key, names []types.NamespacedName) {
 
 // loadServices reads the admitted routes' backend Services and their EndpointSlices.
 func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted []client.Object) error {
-	s.Services = map[types.NamespacedName]*corev1.Service{}
-	s.EndpointSlices = map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
+	services := map[types.NamespacedName]*corev1.Service{}
+	endpointSlices := map[types.NamespacedName][]*discoveryv1.EndpointSlice{}
 	for _, route := range admitted {
 		for _, name := range BackendServices(route) {
-			if _, ok := s.Services[name]; ok {
+			if _, ok := services[name]; ok {
 				continue
 			}
 			service, err := get(ctx, l.Reader, name, &corev1.Service{})
 			if err != nil {
 				return err
 			}
-			if s.Services[name] = service; service == nil {
+			if services[name] = service; service == nil {
 				continue
 			}
-			if s.EndpointSlices[name], err = Endpoints(ctx, l.Reader, name, false); err != nil {
+			if endpointSlices[name], err = Endpoints(ctx, l.Reader, name, false); err != nil {
 				return err
 			}
 		}
 	}
+	s.Services, s.EndpointSlices = byname.Of(services), byname.Of(endpointSlices)
 	return nil
 }
 

@@ -20,6 +20,7 @@ import (
 	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -259,7 +260,7 @@ func (w *eventWorld) compare(t *testing.T, seed uint64) {
 	}
 	got := w.reload(t)
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(state.Loaded{}, "Changed"),
-		cmpopts.IgnoreFields(gateway.Snapshot{}, "Access"), cmpopts.EquateComparable(netip.Addr{}), sortObjects); diff != "" {
+		cmpopts.IgnoreFields(gateway.Snapshot{}, "Access"), cmpopts.EquateComparable(netip.Addr{}), valuesOf[*corev1.Service](), valuesOf[[]*discoveryv1.EndpointSlice](), sortObjects); diff != "" {
 		t.Fatalf("seed %d: Reload differs from Load (-load +reload):\n%s", seed, diff)
 	}
 }
@@ -267,6 +268,10 @@ func (w *eventWorld) compare(t *testing.T, seed uint64) {
 var sortObjects = cmp.Options{
 	sortByName[*gatewayv1.HTTPRoute](), sortByName[*gatewayv1.GRPCRoute](), sortByName[*gatewayv1.ListenerSet](), sortByName[*discoveryv1.EndpointSlice](),
 	sortByName[*gatewayv1beta1.ReferenceGrant](), sortByName[*gatewayv1.BackendTLSPolicy](), sortByName[*v1alpha1.AccessPolicy](),
+}
+
+func valuesOf[V any]() cmp.Option {
+	return cmp.Transformer("values", func(m byname.Map[V]) map[types.NamespacedName]V { return maps.Collect(m.All()) })
 }
 
 func sortByName[T client.Object]() cmp.Option {

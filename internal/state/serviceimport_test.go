@@ -95,7 +95,7 @@ func loadImports(t *testing.T, reader client.Reader) []string {
 	for _, slice := range loaded.Snapshot.ImportedSlices[web] {
 		got = append(got, "imported slice "+slice.Name)
 	}
-	for _, slice := range loaded.Snapshot.EndpointSlices[web] {
+	for _, slice := range loaded.Snapshot.EndpointSlices.Value(web) {
 		got = append(got, "slice "+slice.Name)
 	}
 	slices.Sort(got)

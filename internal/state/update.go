@@ -20,7 +20,7 @@ type update struct {
 	last *Previous
 	// s is the new snapshot. It shares the last one's slices and maps until they change.
 	s      *gateway.Snapshot
-	copied struct{ http, grpc, sets, policies, access, services, slices, namespaces bool }
+	copied struct{ http, grpc, sets, policies, access, namespaces bool }
 	// changed are the objects that have changed, or were added or removed.
 	changed map[gateway.Owner]bool
 }

@@ -103,10 +103,8 @@ func (u *update) removeRefs(before []routeRef) bool {
 		case len(u.s.BackendTLSPolicies) > 0:
 			return false // one of them may be there only for this Service
 		default:
-			copyOnce(&u.s.Services, &u.copied.services)
-			copyOnce(&u.s.EndpointSlices, &u.copied.slices)
-			delete(u.s.Services, ref.service)
-			delete(u.s.EndpointSlices, ref.service)
+			u.s.Services.Delete(ref.service)
+			u.s.EndpointSlices.Delete(ref.service)
 		}
 	}
 	return true
@@ -153,35 +151,30 @@ func (u *update) readService(ctx context.Context, name types.NamespacedName, isN
 	if err != nil {
 		return false, err
 	}
-	before, exists := u.s.Services[name]
+	before, exists := u.s.Services.Get(name)
 	if !exists || now == nil || before == nil || !isSameVersion(before, now) {
 		if !isNew && len(u.s.BackendTLSPolicies) > 0 {
 			return false, nil // which ConfigMaps are read depends on the Service's ports
 		}
-		copyOnce(&u.s.Services, &u.copied.services)
-		u.s.Services[name] = now
+		u.s.Services.Set(name, now)
 	}
 	return true, u.readSlices(ctx, name)
 }
 
 // readSlices reads the EndpointSlices of a Service in the snapshot.
 func (u *update) readSlices(ctx context.Context, name types.NamespacedName) error {
-	if u.s.Services[name] == nil {
-		if _, ok := u.s.EndpointSlices[name]; ok {
-			copyOnce(&u.s.EndpointSlices, &u.copied.slices)
-			delete(u.s.EndpointSlices, name)
-		}
+	if u.s.Services.Value(name) == nil {
+		u.s.EndpointSlices.Delete(name)
 		return nil
 	}
 	now, err := Endpoints(ctx, u.Reader, name, false)
 	if err != nil {
 		return err
 	}
-	before, exists := u.s.EndpointSlices[name]
+	before, exists := u.s.EndpointSlices.Get(name)
 	now = keepVersions(now, before)
 	if !exists || !slices.Equal(before, now) {
-		copyOnce(&u.s.EndpointSlices, &u.copied.slices)
-		u.s.EndpointSlices[name] = now
+		u.s.EndpointSlices.Set(name, now)
 	}
 	return nil
 }

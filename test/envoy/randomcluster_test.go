@@ -14,6 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 )
 
@@ -55,7 +56,7 @@ func randomServices() map[types.NamespacedName]*corev1.Service {
 func (d randomizer) snapshot(services map[types.NamespacedName]*corev1.Service) *gateway.Snapshot {
 	all := gatewayv1.NamespacesFromAll
 	s := &gateway.Snapshot{
-		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), DataPlane: v1alpha1.DataPlaneEnvoy, Services: services,
+		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), DataPlane: v1alpha1.DataPlaneEnvoy, Services: byname.Of(services),
 		Namespaces: map[string]*corev1.Namespace{"infra": {ObjectMeta: metav1.ObjectMeta{Name: "infra"}}, "team": {ObjectMeta: metav1.ObjectMeta{Name: "team"}}},
 		Gateway: &gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"},
