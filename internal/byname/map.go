@@ -1,6 +1,5 @@
-// Package byname has a map by the namespaces and names of objects. A changed copy of a map shares
-// most of its memory with the original, so that snapshots of a large cluster are cheap to change and
-// to compare.
+// Package byname has a map by object name. A changed copy shares most memory with the original, so that
+// it takes little time to change a large cluster's snapshot and to compare two snapshots.
 package byname
 
 import (
@@ -10,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// parts is the number of parts of a Map. A change copies one of them.
+// parts is how many parts a Map has. A change copies one part.
 const parts = 128
 
-// Map has values by name. The zero value is an empty map. A Map is copied by assignment: a change of
-// one copy changes no other. Several goroutines can read it at the same time.
+// Map has values by object name. The zero value is an empty map. Assignment copies a Map: changes to
+// one copy do not affect others. Several goroutines can read it at the same time.
 type Map[V any] struct {
-	// all has the parts by hash. It and they never change. It is nil in the zero value, and a part
-	// without values can be nil.
+	// all has the parts by the name's hash. Neither it nor a part ever changes. It is nil in the zero
+	// value, and a part without values can be nil.
 	all *[parts]*part[V]
 }
 
@@ -31,8 +30,8 @@ func (m Map[V]) part(i int) map[types.NamespacedName]V {
 	return m.all[i].values
 }
 
-// Of returns a Map with the contents of m.
-func Of[V any](m map[types.NamespacedName]V) Map[V] {
+// From returns a Map with the values in m.
+func From[V any](m map[types.NamespacedName]V) Map[V] {
 	all := new([parts]*part[V])
 	for name, value := range m {
 		i := partOf(name)
@@ -44,7 +43,7 @@ func Of[V any](m map[types.NamespacedName]V) Map[V] {
 	return Map[V]{all}
 }
 
-// partOf returns the index of the part for the name: a hash (FNV-1a).
+// partOf returns the part's index for the name: its hash (FNV-1a).
 func partOf(name types.NamespacedName) int {
 	const offset, prime = 2166136261, 16777619
 	hash := uint32(offset)
@@ -68,7 +67,7 @@ func (m Map[V]) Value(name types.NamespacedName) V {
 	return value
 }
 
-// Len returns the number of values.
+// Len counts the values.
 func (m Map[V]) Len() int {
 	n := 0
 	for i := range parts {
@@ -115,8 +114,8 @@ func (m *Map[V]) own(name types.NamespacedName) map[types.NamespacedName]V {
 	return values
 }
 
-// Differing iterates over the names whose values in the maps differ, and those that only one of them
-// has, in any order. It reads only the parts that the maps do not share.
+// Differing iterates over the names whose values differ or that only one of the maps has, in any
+// order. It reads only the parts that the maps do not share.
 func Differing[V any](a, b Map[V], isSame func(a, b V) bool) iter.Seq[types.NamespacedName] {
 	return func(yield func(types.NamespacedName) bool) {
 		if a.all == b.all {

@@ -42,7 +42,7 @@ func routesSnapshot() *gateway.Snapshot {
 			Spec:       gatewayv1.GatewaySpec{Listeners: []gatewayv1.Listener{{Name: "any", Port: 80, Protocol: gatewayv1.HTTPProtocolType}}},
 		},
 		Namespaces: map[string]*corev1.Namespace{"platform": {}},
-		Services: byname.Of(map[types.NamespacedName]*corev1.Service{
+		Services: byname.From(map[types.NamespacedName]*corev1.Service{
 			{Namespace: "platform", Name: "web"}: {
 				ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Name: "web"},
 				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},

@@ -60,8 +60,8 @@ func resolverFor(endpointSlices ...*discoveryv1.EndpointSlice) (*backendResolver
 	name := types.NamespacedName{Namespace: "team", Name: "web"}
 	s := &Snapshot{
 		Gateway:        &gatewayv1.Gateway{},
-		Services:       byname.Of(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}}),
-		EndpointSlices: byname.Of(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices}),
+		Services:       byname.From(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.1", Ports: []corev1.ServicePort{{Port: 80}}}}}),
+		EndpointSlices: byname.From(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: endpointSlices}),
 		Reserved:       map[string]bool{"10.244.0.9": true},
 	}
 	r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{

@@ -21,10 +21,10 @@ func TestEachPortIsResolvedOnce(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("a"), Port: new(int32(8080))}}}
 	s := &Snapshot{
 		Gateway: &gatewayv1.Gateway{},
-		Services: byname.Of(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
+		Services: byname.From(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
 			{Name: "a", Port: 80, TargetPort: intstr.FromString("a")}, {Name: "b", Port: 81, TargetPort: intstr.FromString("b")},
 		}}}}),
-		EndpointSlices: byname.Of(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}}),
+		EndpointSlices: byname.From(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}}),
 	}
 	r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
 	resolve := func(number gatewayv1.PortNumber) (routing.Backend, *Problem) {
@@ -59,10 +59,10 @@ func TestPortNumbersOfEndpointSlicesAreChecked(t *testing.T) {
 		slice := &discoveryv1.EndpointSlice{Ports: []discoveryv1.EndpointPort{{Name: new("a"), Port: &number}}}
 		s := &Snapshot{
 			Gateway: &gatewayv1.Gateway{},
-			Services: byname.Of(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
+			Services: byname.From(map[types.NamespacedName]*corev1.Service{name: {Spec: corev1.ServiceSpec{ClusterIP: corev1.ClusterIPNone, Ports: []corev1.ServicePort{
 				{Name: "a", Port: 80, TargetPort: intstr.FromString("a")},
 			}}}}),
-			EndpointSlices: byname.Of(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}}),
+			EndpointSlices: byname.From(map[types.NamespacedName][]*discoveryv1.EndpointSlice{name: {slice}}),
 		}
 		r := newBackendResolver(s, newGrants(nil), "", routing.Capabilities{Protocols: []routing.Protocol{routing.ProtocolHTTP}}, "")
 		backend, problem := r.resolve(gatewayv1.BackendObjectReference{Name: "web", Port: new(gatewayv1.PortNumber(80))}, &Route{NamespacedName: name})

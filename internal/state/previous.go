@@ -94,7 +94,7 @@ func newPrevious(key Key, loaded *Loaded, last *Previous) Previous {
 			services[name] = before
 		}
 	}
-	s.Services = byname.Of(services)
+	s.Services = byname.From(services)
 	p := Previous{loaded: loaded, parents: map[gateway.Owner]bool{key: true}, detached: map[gateway.Owner]client.Object{}, inspected: sets.Set[changedObject]{}}
 	for _, set := range s.ListenerSets {
 		p.parents[ownerOfSet(set)] = true

@@ -205,7 +205,7 @@ func (l Loader) loadServices(ctx context.Context, s *gateway.Snapshot, admitted 
 			}
 		}
 	}
-	s.Services, s.EndpointSlices = byname.Of(services), byname.Of(endpointSlices)
+	s.Services, s.EndpointSlices = byname.From(services), byname.From(endpointSlices)
 	return nil
 }
 

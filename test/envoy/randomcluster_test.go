@@ -56,7 +56,7 @@ func randomServices() map[types.NamespacedName]*corev1.Service {
 func (d randomizer) snapshot(services map[types.NamespacedName]*corev1.Service) *gateway.Snapshot {
 	all := gatewayv1.NamespacesFromAll
 	s := &gateway.Snapshot{
-		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), DataPlane: v1alpha1.DataPlaneEnvoy, Services: byname.Of(services),
+		Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), DataPlane: v1alpha1.DataPlaneEnvoy, Services: byname.From(services),
 		Namespaces: map[string]*corev1.Namespace{"infra": {ObjectMeta: metav1.ObjectMeta{Name: "infra"}}, "team": {ObjectMeta: metav1.ObjectMeta{Name: "team"}}},
 		Gateway: &gatewayv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "shared"},
