@@ -153,7 +153,10 @@ func (e Exposure) of(hostname string) exposed { return e.hostnames[hostname] }
 // areOpen reports whether these are the hostnames, in this order, and nothing but that they are open is
 // remembered about them. It can return false for other reasons.
 func (e Exposure) areOpen(hostnames []string) bool {
-	return len(e.open) > 0 && slices.Equal(e.open, hostnames)
+	if len(e.open) == 0 || len(e.open) != len(hostnames) {
+		return false
+	}
+	return &e.open[0] == &hostnames[0] || slices.Equal(e.open, hostnames) // mostly the same list
 }
 
 // listOpen lists the hostnames if nothing but that they are open is remembered.
@@ -202,6 +205,9 @@ func (r exposed) goneSince(now time.Duration) time.Duration {
 // hostnames that may still be open.
 func (e Exposure) OpenSince() map[string]time.Duration {
 	since := map[string]time.Duration{}
+	if len(e.open) > 0 {
+		return since // nothing else is remembered
+	}
 	for hostname, r := range e.hostnames {
 		if r.waits {
 			since[hostname] = r.since

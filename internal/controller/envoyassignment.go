@@ -2,7 +2,7 @@ package controller
 
 import (
 	"context"
-	"slices"
+	"maps"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -136,7 +136,7 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 		if last.endpoints != nil && envoy.EqualAssignments(last.endpoints, a.endpoints) {
 			a.endpoints = last.endpoints // the server recognizes it
 		} else {
-			p.published = nil
+			p.newer = append(p.newer, name)
 		}
 		p.hasOtherLimits = p.hasOtherLimits || a.cluster != last.cluster
 		p.assigned[name], newer[name] = a, a.endpoints
@@ -163,13 +163,29 @@ func (p *publication) complete(other *envoy.Resources) (unused []envoy.EndpointS
 
 // assignments returns the newest endpoints for the resources' clusters.
 func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments {
-	if p.published != nil && p.resources != nil && slices.Equal(p.resources.Endpoints, resources.Endpoints) {
+	last, next := p.resources.AllEndpoints(), resources.Endpoints
+	if p.published == nil {
+		last = nil
+	}
+	dropped, added := envoy.EndpointsNotIn(next, last), envoy.EndpointsNotIn(last, next)
+	if p.published != nil && len(dropped)+len(added)+len(p.newer) == 0 {
 		return p.published
 	}
-	all := make(envoy.Assignments, len(resources.Endpoints))
-	for _, cluster := range resources.Endpoints {
+	all := maps.Clone(p.published)
+	if all == nil {
+		all = make(envoy.Assignments, len(next))
+	}
+	for _, cluster := range dropped {
+		delete(all, cluster.Cluster)
+	}
+	for _, cluster := range added {
 		all[cluster.Cluster] = p.assigned[cluster.Cluster].endpoints
 	}
-	p.published = all
+	for _, cluster := range p.newer {
+		if _, ok := all[cluster]; ok {
+			all[cluster] = p.assigned[cluster].endpoints
+		}
+	}
+	p.published, p.newer = all, nil
 	return all
 }

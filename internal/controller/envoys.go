@@ -72,9 +72,10 @@ type publication struct {
 	// hasOtherLimits reports whether an assignment can have another limit than its cluster has in
 	// resources.
 	hasOtherLimits bool
-	// published are the endpoints in the last publication, or nil if assigned has newer
-	// ones.
+	// published are the endpoints in the last publication, or nil if they must be collected again.
+	// newer are clusters for which assigned can have newer ones.
 	published envoy.Assignments
+	newer     []string
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
 	// sequence counts how often the listeners changed. Programmed waits until Envoys

@@ -14,6 +14,8 @@ type Last struct {
 	report *gateway.Report // nil if every object is read
 	// changed are the objects that have changed since the report.
 	changed map[gateway.Owner]bool
+	// positions are the routes' positions in a report. Later reports can have others.
+	positions map[objectName]int
 }
 
 // Changed records that the objects have changed, or that any may have if changed is nil.
@@ -35,14 +37,14 @@ func (l *Last) take(owners map[gateway.Owner]bool, failing map[objectName]bool) 
 	if l == nil {
 		return comparison{}
 	}
-	c := comparison{last: l.report, attention: failing}
+	c := comparison{last: l.report, attention: failing, positions: &l.positions}
 	for owner := range l.changed {
 		c.attention[objectName{owner.Kind, owner.NamespacedName}] = true
 	}
 	if c.last != nil && !maps.Equal(c.last.Owners, owners) {
 		c.last = nil
 	}
-	*l = Last{}
+	*l = Last{positions: l.positions}
 	return c
 }
 
@@ -58,6 +60,7 @@ type comparison struct {
 	last *gateway.Report // nil if every object is read
 	// attention has the objects that have changed, or whose statuses could not be written.
 	attention map[objectName]bool
+	positions *map[objectName]int // nil if every object is read
 }
 
 // needsAttention returns a function that reports whether attention has the object. A few names
@@ -68,7 +71,7 @@ func (c comparison) needsAttention() func(objectName) bool {
 		return func(name objectName) bool { return c.attention[name] }
 	}
 	names := slices.Collect(maps.Keys(c.attention))
-	return func(name objectName) bool { return slices.ContainsFunc(names, name.equals) }
+	return func(name objectName) bool { return slices.Contains(names, name) }
 }
 
 // differing returns the entries of the report that differ from the entry for the same object
@@ -89,6 +92,57 @@ func differing[T any](c comparison, entries []T, of func(*gateway.Report) []T, o
 		}
 	}
 	return found
+}
+
+// differingRoutes is [differing] for routes. In most reports, only a few of thousands have changed, so
+// that it does not read the names of the others.
+func (c comparison) differingRoutes(routes []*gateway.RouteStatus) []*gateway.RouteStatus {
+	const few = 32
+	found, isInPlace := c.changedInPlace(routes)
+	if !isInPlace || len(c.attention) > few {
+		return differing(c, routes, func(r *gateway.Report) []*gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute)
+	}
+	for name := range c.attention {
+		if i := c.position(name, routes); i >= 0 && !slices.Contains(found, routes[i]) {
+			found = append(found, routes[i])
+		}
+	}
+	return found
+}
+
+// changedInPlace returns the routes whose statuses have changed. It returns false if the report has other
+// routes, or has them in another order.
+func (c comparison) changedInPlace(routes []*gateway.RouteStatus) (changed []*gateway.RouteStatus, ok bool) {
+	if c.last == nil || len(c.last.Routes) != len(routes) {
+		return nil, false
+	}
+	for i, route := range routes {
+		if before := c.last.Routes[i]; route != before {
+			if nameOfRoute(route) != nameOfRoute(before) {
+				return nil, false
+			}
+			changed = append(changed, route)
+		}
+	}
+	return changed, true
+}
+
+// position returns a route's position, or -1.
+func (c comparison) position(name objectName, routes []*gateway.RouteStatus) int {
+	if name.kind != gateway.KindHTTPRoute && name.kind != gateway.KindGRPCRoute {
+		return -1
+	}
+	if i, ok := (*c.positions)[name]; ok && i < len(routes) && nameOfRoute(routes[i]) == name {
+		return i
+	}
+	*c.positions = make(map[objectName]int, len(routes))
+	for i, route := range routes {
+		(*c.positions)[nameOfRoute(route)] = i
+	}
+	if i, ok := (*c.positions)[name]; ok {
+		return i
+	}
+	return -1
 }
 
 // positions finds objects in a list that are mostly looked up in its order.

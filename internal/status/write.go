@@ -22,9 +22,6 @@ type objectName struct {
 	types.NamespacedName
 }
 
-// equals compares the names first, which differ most often.
-func (o objectName) equals(other objectName) bool { return o.Name == other.Name && o == other }
-
 // String returns the kind and the name, as messages contain them.
 func (o objectName) String() string { return o.kind + " " + o.NamespacedName.String() }
 
@@ -55,7 +52,7 @@ func (w *Writer) attachedWrites(report gateway.Report, c comparison) []write {
 	for _, set := range differing(c, report.ListenerSets, func(r *gateway.Report) []gateway.ListenerSetStatus { return r.ListenerSets }, nameOfSet, isSameSet) {
 		writes = append(writes, w.listenerSetWrite(set))
 	}
-	for _, route := range differing(c, report.Routes, func(r *gateway.Report) []*gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute) {
+	for _, route := range c.differingRoutes(report.Routes) {
 		writes = append(writes, w.routeWrite(route, report.Owners))
 	}
 	for _, policy := range differing(c, report.Policies, func(r *gateway.Report) []gateway.PolicyStatus { return r.Policies }, nameOfPolicy, isSamePolicy) {
