@@ -156,7 +156,7 @@ func (e Exposure) areOpen(hostnames []string) bool {
 	if len(e.open) == 0 || len(e.open) != len(hostnames) {
 		return false
 	}
-	return &e.open[0] == &hostnames[0] || slices.Equal(e.open, hostnames) // mostly the same list
+	return &e.open[0] == &hostnames[0] || slices.Equal(e.open, hostnames) // usually the same list
 }
 
 // listOpen lists the hostnames if nothing but that they are open is remembered.

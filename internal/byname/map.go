@@ -1,4 +1,4 @@
-// Package byname has a map by object name. A changed copy shares most memory with the original, so that
+// Package byname provides a map by object name. A changed copy shares most memory with the original, so that
 // it takes little time to change a large cluster's snapshot and to compare two snapshots.
 package byname
 

@@ -136,12 +136,23 @@ func (p *publication) keep(ctx context.Context, found []assignment) envoy.Assign
 		if last.endpoints != nil && envoy.EqualAssignments(last.endpoints, a.endpoints) {
 			a.endpoints = last.endpoints // the server recognizes it
 		} else {
-			p.newer = append(p.newer, name)
+			p.markNewer(name)
 		}
 		p.hasOtherLimits = p.hasOtherLimits || a.cluster != last.cluster
 		p.assigned[name], newer[name] = a, a.endpoints
 	}
 	return newer
+}
+
+// markNewer records that a cluster may have newer endpoints than in the last publication.
+func (p *publication) markNewer(cluster string) {
+	switch {
+	case p.published == nil:
+	case p.newer == nil:
+		p.newer = map[string]bool{cluster: true}
+	default:
+		p.newer[cluster] = true
+	}
 }
 
 // complete ends the publication in progress. It forgets the endpoints for the clusters in other
@@ -161,7 +172,8 @@ func (p *publication) complete(other *envoy.Resources) (unused []envoy.EndpointS
 	return unused
 }
 
-// assignments returns the newest endpoints for the resources' clusters.
+// assignments returns the newest endpoints for the resources' clusters. It copies the last publication's
+// endpoints, and replaces the outdated ones.
 func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments {
 	last, next := p.resources.AllEndpoints(), resources.Endpoints
 	if p.published == nil {
@@ -181,11 +193,10 @@ func (p *publication) assignments(resources *envoy.Resources) envoy.Assignments 
 	for _, cluster := range added {
 		all[cluster.Cluster] = p.assigned[cluster.Cluster].endpoints
 	}
-	for _, cluster := range p.newer {
+	for cluster := range p.newer {
 		if _, ok := all[cluster]; ok {
 			all[cluster] = p.assigned[cluster].endpoints
 		}
 	}
-	p.published, p.newer = all, nil
 	return all
 }

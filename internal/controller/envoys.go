@@ -72,10 +72,10 @@ type publication struct {
 	// hasOtherLimits reports whether an assignment can have another limit than its cluster has in
 	// resources.
 	hasOtherLimits bool
-	// published are the endpoints in the last publication, or nil if they must be collected again.
-	// newer are clusters for which assigned can have newer ones.
+	// published are the endpoints that were published with resources, or nil if they must be collected
+	// again. newer are the clusters whose endpoints in assigned may be newer.
 	published envoy.Assignments
-	newer     []string
+	newer     map[string]bool
 	// removed reports whether the Gateway no longer has Envoys.
 	removed bool
 	// sequence counts how often the listeners changed. Programmed waits until Envoys
@@ -114,10 +114,11 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 		e.abandon(r.key.NamespacedName, p, newer)
 		return false, err
 	}
+	assignments := p.assignments(p.next)
 	ready := envoy.ReadyOptions{Metrics: connector.ServesMetrics(connectorSettings(r.decision.Settings())), IPv6: e.podIP.Is6()}
 	err = e.server.Publish(xds.Publication{
 		Gateway: r.key.NamespacedName, Tunnel: object.UID, Sequence: p.sequence, WantsAcknowledgement: !next.exposure.IsSettled() || isStarting(object),
-		Listeners: envoy.Listeners(ready, p.next.Telemetry), Resources: p.next, Secrets: secret.resources(), Assignments: p.assignments(p.next),
+		Listeners: envoy.Listeners(ready, p.next.Telemetry), Resources: p.next, Secrets: secret.resources(), Assignments: assignments,
 	})
 	if err != nil {
 		e.abandon(r.key.NamespacedName, p, newer)
@@ -126,7 +127,7 @@ func (e *envoys) publish(ctx context.Context, r *run, plane *decision.Plane, obj
 	}
 	last := p.resources
 	p.tunnel, p.ready, p.resources, p.changes, p.exposure = object.UID, ready, p.next, next.changes, next.exposure
-	p.client = secret
+	p.client, p.published, p.newer = secret, assignments, nil
 	e.memories.unfollow(r.key.NamespacedName, p, p.complete(last))
 	return next.exposure.IsSettled(), nil
 }

@@ -12,7 +12,7 @@ import (
 // backendUsers has the routes that name a Service or ServiceImport, by its name.
 type backendUsers map[types.NamespacedName][]*Route
 
-// users returns the routes by backend. The first change after a whole decision collects them.
+// users returns the routes by backend. The first change of a backend after a whole decision collects them.
 func (d *decision) users() backendUsers {
 	if d.backendUsers == nil {
 		d.backendUsers = make(backendUsers, len(d.Routes))

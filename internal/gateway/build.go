@@ -236,7 +236,7 @@ type decision struct {
 	access  routing.Access
 	limiter *limiter
 	parents parents
-	// backendUsers is nil until a backend or a route changes.
+	// backendUsers is nil until a backend changes.
 	backendUsers backendUsers
 }
 

@@ -166,9 +166,14 @@ func (d *decision) replaceActions(all []retranslated) {
 	}
 	routes := make(map[*routing.Route]*Route, len(all))
 	for _, r := range all {
-		d.users().remove(r.route)
+		moves := d.backendUsers != nil && r.namesOtherBackends()
+		if moves {
+			d.backendUsers.remove(r.route)
+		}
 		r.replace()
-		d.users().add(r.route)
+		if moves {
+			d.backendUsers.add(r.route)
+		}
 		d.kept.outdated = append(d.kept.outdated, r.route.source.Rank)
 		routes[&r.route.source] = r.route
 	}
@@ -189,6 +194,11 @@ func (d *decision) replaceActions(all []retranslated) {
 		d.Table = d.Table.Replace(replaced)
 	}
 	d.addIgnoredPolicies(slices.Values(entries))
+}
+
+// namesOtherBackends reports whether the next version names other backends, or in another order.
+func (r retranslated) namesOtherBackends() bool {
+	return !slices.Equal(slices.Collect(r.route.namedBackends()), slices.Collect(r.next.namedBackends()))
 }
 
 // replace turns the route into its next version. Equal actions stay the same, so that its

@@ -88,13 +88,15 @@ func newPrevious(key Key, loaded *Loaded, last *Previous) Previous {
 	s.HTTPRoutes = keepVersions(s.HTTPRoutes, last.loaded.Snapshot.HTTPRoutes)
 	s.GRPCRoutes = keepVersions(s.GRPCRoutes, last.loaded.Snapshot.GRPCRoutes)
 	s.ListenerSets = keepVersions(s.ListenerSets, last.loaded.Snapshot.ListenerSets)
-	services := maps.Collect(s.Services.All())
-	for name, service := range services {
-		if before := last.loaded.Snapshot.Services.Value(name); before != nil && service != nil && isSameVersion(before, service) {
-			services[name] = before
+	if last.loaded.Snapshot.Services.Len() > 0 {
+		services := maps.Collect(s.Services.All())
+		for name, service := range services {
+			if before := last.loaded.Snapshot.Services.Value(name); before != nil && service != nil && isSameVersion(before, service) {
+				services[name] = before
+			}
 		}
+		s.Services = byname.From(services)
 	}
-	s.Services = byname.From(services)
 	p := Previous{loaded: loaded, parents: map[gateway.Owner]bool{key: true}, detached: map[gateway.Owner]client.Object{}, inspected: sets.Set[changedObject]{}}
 	for _, set := range s.ListenerSets {
 		p.parents[ownerOfSet(set)] = true

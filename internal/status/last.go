@@ -60,7 +60,8 @@ type comparison struct {
 	last *gateway.Report // nil if every object is read
 	// attention has the objects that have changed, or whose statuses could not be written.
 	attention map[objectName]bool
-	positions *map[objectName]int // nil if every object is read
+	// positions are those of the [Last], or nil without one.
+	positions *map[objectName]int
 }
 
 // needsAttention returns a function that reports whether attention has the object. A few names
@@ -94,16 +95,26 @@ func differing[T any](c comparison, entries []T, of func(*gateway.Report) []T, o
 	return found
 }
 
-// differingRoutes is [differing] for routes. In most reports, only a few of thousands have changed, so
-// that it does not read the names of the others.
+// differingRoutes is [differing] for routes. In most reports, only a few of thousands have changed, and it
+// does not read the others' names.
 func (c comparison) differingRoutes(routes []*gateway.RouteStatus) []*gateway.RouteStatus {
 	const few = 32
 	found, isInPlace := c.changedInPlace(routes)
 	if !isInPlace || len(c.attention) > few {
 		return differing(c, routes, func(r *gateway.Report) []*gateway.RouteStatus { return r.Routes }, nameOfRoute, isSameRoute)
 	}
+	isIndexed := false
 	for name := range c.attention {
-		if i := c.position(name, routes); i >= 0 && !slices.Contains(found, routes[i]) {
+		if name.kind != gateway.KindHTTPRoute && name.kind != gateway.KindGRPCRoute {
+			continue
+		}
+		i, ok := c.position(name, routes)
+		if !ok && !isIndexed {
+			c.index(routes)
+			isIndexed = true
+			i, ok = c.position(name, routes)
+		}
+		if ok && !slices.Contains(found, routes[i]) {
 			found = append(found, routes[i])
 		}
 	}
@@ -127,22 +138,18 @@ func (c comparison) changedInPlace(routes []*gateway.RouteStatus) (changed []*ga
 	return changed, true
 }
 
-// position returns a route's position, or -1.
-func (c comparison) position(name objectName, routes []*gateway.RouteStatus) int {
-	if name.kind != gateway.KindHTTPRoute && name.kind != gateway.KindGRPCRoute {
-		return -1
-	}
-	if i, ok := (*c.positions)[name]; ok && i < len(routes) && nameOfRoute(routes[i]) == name {
-		return i
-	}
+// position returns a route's position. It returns false if the positions do not have the route.
+func (c comparison) position(name objectName, routes []*gateway.RouteStatus) (int, bool) {
+	i, ok := (*c.positions)[name]
+	return i, ok && i < len(routes) && nameOfRoute(routes[i]) == name
+}
+
+// index collects the routes' positions.
+func (c comparison) index(routes []*gateway.RouteStatus) {
 	*c.positions = make(map[objectName]int, len(routes))
 	for i, route := range routes {
 		(*c.positions)[nameOfRoute(route)] = i
 	}
-	if i, ok := (*c.positions)[name]; ok {
-		return i
-	}
-	return -1
 }
 
 // positions finds objects in a list that are mostly looked up in its order.
