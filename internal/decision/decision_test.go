@@ -12,6 +12,7 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/byname"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/credentials"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/decision"
@@ -112,7 +113,8 @@ func TestDecideChangesNothing(t *testing.T) {
 	d.Desired(object)
 	d.Outcome(object, tunnel.Outcome{}, decision.Evidence{})
 	exposures := cmp.Comparer(func(a, b access.Exposure) bool { return reflect.DeepEqual(a, b) })
-	if diff := cmp.Diff(snapshot(envoy), s, exposures); diff != "" {
+	maps := cmp.Exporter(func(t reflect.Type) bool { return t.PkgPath() == reflect.TypeFor[byname.Map[int]]().PkgPath() })
+	if diff := cmp.Diff(snapshot(envoy), s, exposures, maps); diff != "" {
 		t.Errorf("the Snapshot has changed (-before +after):\n%s", diff)
 	}
 	if diff := cmp.Diff(recorded(rules), object); diff != "" {
