@@ -3,6 +3,7 @@
 package byname
 
 import (
+	"hash/maphash"
 	"iter"
 	"maps"
 
@@ -43,17 +44,10 @@ func From[V any](m map[types.NamespacedName]V) Map[V] {
 	return Map[V]{all}
 }
 
-// partOf returns the part's index for the name: its hash (FNV-1a).
-func partOf(name types.NamespacedName) int {
-	const offset, prime = 2166136261, 16777619
-	hash := uint32(offset)
-	for _, s := range [...]string{name.Namespace, name.Name} {
-		for i := range len(s) {
-			hash = (hash ^ uint32(s[i])) * prime
-		}
-	}
-	return int(hash % parts)
-}
+var seed = maphash.MakeSeed()
+
+// partOf returns the part's index for the name.
+func partOf(name types.NamespacedName) int { return int(maphash.Comparable(seed, name) % parts) }
 
 // Get returns the value, and whether there is one.
 func (m Map[V]) Get(name types.NamespacedName) (value V, ok bool) {

@@ -68,8 +68,7 @@ func teamsSnapshot(teams int) *gateway.Snapshot {
 			},
 		},
 		Namespaces: map[string]*corev1.Namespace{},
-
-		Tunnel: "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
+		Tunnel:     "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415",
 	}
 	setLimits(s, v1alpha1.Limits{RulesPerTunnel: new(int32(100000))})
 	for i := range teams {

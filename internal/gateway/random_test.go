@@ -83,7 +83,6 @@ func newRandomSnapshot(seed uint64, everything bool) *gateway.Snapshot {
 	d.snapshot = &gateway.Snapshot{
 		Now:        dayOne.AddDate(1, 0, 0),
 		Namespaces: map[string]*corev1.Namespace{},
-
 		// Some backends are ServiceImports, and some of these have addresses that no backend may have.
 		ServiceImports: map[types.NamespacedName]*multicluster.ServiceImport{}, ImportedSlices: map[types.NamespacedName][]*discoveryv1.EndpointSlice{},
 		NoServiceImports: seed%8 == 5, Reserved: map[string]bool{randomReserved: true},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -88,15 +89,7 @@ func newPrevious(key Key, loaded *Loaded, last *Previous) Previous {
 	s.HTTPRoutes = keepVersions(s.HTTPRoutes, last.loaded.Snapshot.HTTPRoutes)
 	s.GRPCRoutes = keepVersions(s.GRPCRoutes, last.loaded.Snapshot.GRPCRoutes)
 	s.ListenerSets = keepVersions(s.ListenerSets, last.loaded.Snapshot.ListenerSets)
-	if last.loaded.Snapshot.Services.Len() > 0 {
-		services := maps.Collect(s.Services.All())
-		for name, service := range services {
-			if before := last.loaded.Snapshot.Services.Value(name); before != nil && service != nil && isSameVersion(before, service) {
-				services[name] = before
-			}
-		}
-		s.Services = byname.From(services)
-	}
+	s.Services = keepServices(s.Services, last.loaded.Snapshot.Services)
 	p := Previous{loaded: loaded, parents: map[gateway.Owner]bool{key: true}, detached: map[gateway.Owner]client.Object{}, inspected: sets.Set[changedObject]{}}
 	for _, set := range s.ListenerSets {
 		p.parents[ownerOfSet(set)] = true
@@ -127,6 +120,20 @@ func keepVersions[T client.Object](objects, last []T) []T {
 		}
 	}
 	return objects
+}
+
+// keepServices replaces the unchanged Services by those in last.
+func keepServices(services, last byname.Map[*corev1.Service]) byname.Map[*corev1.Service] {
+	if last.Len() == 0 {
+		return services
+	}
+	kept := maps.Collect(services.All())
+	for name, service := range kept {
+		if before := last.Value(name); before != nil && service != nil && isSameVersion(before, service) {
+			kept[name] = before
+		}
+	}
+	return byname.From(kept)
 }
 
 func compareObjects[T client.Object](a, b T) int {

@@ -14,8 +14,8 @@ type Last struct {
 	report *gateway.Report // nil if every object is read
 	// changed are the objects that have changed since the report.
 	changed map[gateway.Owner]bool
-	// positions are the routes' positions in a report. Later reports can have others.
-	positions map[objectName]int
+	// routes are the routes' positions in a report. Later reports can have others.
+	routes map[objectName]int
 }
 
 // Changed records that the objects have changed, or that any may have if changed is nil.
@@ -37,14 +37,14 @@ func (l *Last) take(owners map[gateway.Owner]bool, failing map[objectName]bool) 
 	if l == nil {
 		return comparison{}
 	}
-	c := comparison{last: l.report, attention: failing, positions: &l.positions}
+	c := comparison{last: l.report, attention: failing, routes: &l.routes}
 	for owner := range l.changed {
 		c.attention[objectName{owner.Kind, owner.NamespacedName}] = true
 	}
 	if c.last != nil && !maps.Equal(c.last.Owners, owners) {
 		c.last = nil
 	}
-	*l = Last{positions: l.positions}
+	*l = Last{routes: l.routes}
 	return c
 }
 
@@ -60,8 +60,8 @@ type comparison struct {
 	last *gateway.Report // nil if every object is read
 	// attention has the objects that have changed, or whose statuses could not be written.
 	attention map[objectName]bool
-	// positions are those of the [Last], or nil without one.
-	positions *map[objectName]int
+	// routes are those of the [Last], or nil without one.
+	routes *map[objectName]int
 }
 
 // needsAttention returns a function that reports whether attention has the object. A few names
@@ -138,17 +138,17 @@ func (c comparison) changedInPlace(routes []*gateway.RouteStatus) (changed []*ga
 	return changed, true
 }
 
-// position returns a route's position. It returns false if the positions do not have the route.
+// position returns a route's position. It returns false if it is not known.
 func (c comparison) position(name objectName, routes []*gateway.RouteStatus) (int, bool) {
-	i, ok := (*c.positions)[name]
+	i, ok := (*c.routes)[name]
 	return i, ok && i < len(routes) && nameOfRoute(routes[i]) == name
 }
 
 // index collects the routes' positions.
 func (c comparison) index(routes []*gateway.RouteStatus) {
-	*c.positions = make(map[objectName]int, len(routes))
+	*c.routes = make(map[objectName]int, len(routes))
 	for i, route := range routes {
-		(*c.positions)[nameOfRoute(route)] = i
+		(*c.routes)[nameOfRoute(route)] = i
 	}
 }
 
