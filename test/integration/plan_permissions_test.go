@@ -156,5 +156,6 @@ func bindRole(ctx context.Context, user, namespace, role string) string {
 	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
 	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
 	Expect(kube.Create(ctx, binding)).To(Succeed())
+	Expect(awaitPermission(ctx, kube, user, namespace, latest(newObject(rbacAPI, "ClusterRole", "", role)))).To(Succeed())
 	return user
 }

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -255,84 +252,6 @@ func (env *environment) applyFile(ctx context.Context, file string) {
 		err := kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)
 		Expect(err).NotTo(HaveOccurred())
 	}
-}
-
-// impersonate writes a copy of a kubeconfig to path that impersonates the user.
-func impersonate(kubeconfig, user, path string) error {
-	config, err := clientcmd.LoadFromFile(kubeconfig)
-	if err != nil {
-		return err
-	}
-	for _, identity := range config.AuthInfos {
-		identity.Impersonate = user
-	}
-	return clientcmd.WriteToFile(*config, path)
-}
-
-// createViewer grants the chart's role for users of plan to a new user and returns the
-// user's name. If omitted is not empty, the role does not include the rule about this
-// resource.
-func createViewer(ctx context.Context, c client.Client, omitted string) (string, error) {
-	text, err := os.ReadFile("../../config/rbac/clusterrole.yaml")
-	if err != nil {
-		return "", err
-	}
-	roles, err := decodeManifests(bytes.NewReader(text))
-	if err != nil {
-		return "", err
-	}
-	roles = slices.DeleteFunc(roles, func(role *unstructured.Unstructured) bool { return role.GetName() != viewerRole })
-	return grantRoles(ctx, c, roles, "", omitted)
-}
-
-// createUser grants the first roles on a page to a new user, for a controller in the
-// namespace; see createViewer.
-func createUser(ctx context.Context, c client.Client, page, namespace, omitted string) (string, error) {
-	return createUserWith(ctx, c, page, "", namespace, omitted)
-}
-
-// createUserWith is like createUser, for the first manifest on the page with a role of that
-// name.
-func createUserWith(ctx context.Context, c client.Client, page, role, namespace, omitted string) (string, error) {
-	text, err := os.ReadFile(filepath.Join("../../docs", page))
-	if err != nil {
-		return "", err
-	}
-	blocks := regexp.MustCompile("(?s)```yaml\n(apiVersion: rbac.*?)```").FindAllSubmatch(text, -1)
-	i := slices.IndexFunc(blocks, func(block [][]byte) bool { return bytes.Contains(block[1], []byte("name: "+role)) })
-	if i < 0 {
-		return "", fmt.Errorf("docs/%s contains no role %s", page, role)
-	}
-	roles, err := decodeManifests(bytes.NewReader(blocks[i][1]))
-	if err != nil {
-		return "", err
-	}
-	return grantRoles(ctx, c, roles, namespace, omitted)
-}
-
-// grantRoles creates the roles and binds them to a new user; see createViewer.
-func grantRoles(ctx context.Context, c client.Client, roles []*unstructured.Unstructured, namespace, omitted string) (string, error) {
-	user := uniqueName("viewer")
-	var errs []error
-	for _, role := range roles {
-		role.SetName(user)
-		if role.GetNamespace() != "" {
-			role.SetNamespace(namespace)
-		}
-		rules, _, err := unstructured.NestedSlice(role.Object, "rules")
-		if err != nil {
-			return "", err
-		}
-		role.Object["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
-			resources := rule.(map[string]any)["resources"].([]any)
-			return slices.Contains(resources, any(omitted))
-		})
-		binding := newObject(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
-		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": user}
-		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
-		errs = append(errs, c.Create(ctx, role), c.Create(ctx, binding))
-	}
-	return user, errors.Join(errs...)
 }
 
 // withoutTransitionTimes returns the text's lines without the conditions' transition
