@@ -41,8 +41,6 @@ type backendResolver struct {
 
 	resolved map[servicePortKey]resolvedBackend
 	ports    map[types.NamespacedName]*servicePorts
-	// policies are the traffic policies of resolved Services.
-	policies map[types.NamespacedName]string
 	// refused are the problems with addresses, or nil.
 	refused map[types.NamespacedName]*Problem
 	// importedBackends are the ServiceImports that references name.
@@ -66,7 +64,7 @@ func newBackendResolver(s *Snapshot, permitted grants, controller gatewayv1.Gate
 		imports: s.ServiceImports, importSlices: s.ImportedSlices, noImports: s.NoServiceImports,
 		tls: newBackendTLS(s, controller, c), used: map[types.NamespacedName]bool{},
 		resolved: map[servicePortKey]resolvedBackend{}, ports: map[types.NamespacedName]*servicePorts{},
-		policies: map[types.NamespacedName]string{}, refused: map[types.NamespacedName]*Problem{},
+		refused:          map[types.NamespacedName]*Problem{},
 		importedBackends: map[types.NamespacedName]*importedBackend{},
 	}
 }
@@ -141,7 +139,7 @@ func (r backendResolver) resolveService(name types.NamespacedName, number gatewa
 	}
 	backend := routing.Backend{
 		Service: name, Port: dial, Protocol: protocol, Headless: service.Spec.ClusterIP == corev1.ClusterIPNone,
-		ServicePort: port.Port, PortName: port.Name, Addressing: r.addressing(name, service),
+		ServicePort: port.Port, PortName: port.Name, Addressing: r.addressing(service),
 		ClientAffinity: r.capabilities.FollowsEndpoints && service.Spec.SessionAffinity == corev1.ServiceAffinityClientIP,
 	}
 	if len(service.Spec.IPFamilies) > 0 {

@@ -51,17 +51,9 @@ func trafficPolicy(service *corev1.Service) string {
 	return ""
 }
 
-// addressing returns by which addresses the data plane reaches the Service. It records a
-// traffic policy for [decision.addIgnoredPolicies].
-func (r backendResolver) addressing(name types.NamespacedName, service *corev1.Service) routing.Addressing {
-	if !r.capabilities.FollowsEndpoints {
-		return routing.AddressEndpoints
-	}
-	if policy := trafficPolicy(service); policy != "" {
-		r.policies[name] = policy
-		return routing.AddressClusterIP
-	}
-	if r.addresses == v1alpha1.BackendsService {
+// addressing returns by which addresses the data plane reaches the Service.
+func (r backendResolver) addressing(service *corev1.Service) routing.Addressing {
+	if r.capabilities.FollowsEndpoints && (r.addresses == v1alpha1.BackendsService || trafficPolicy(service) != "") {
 		return routing.AddressClusterIP
 	}
 	return routing.AddressEndpoints
@@ -70,26 +62,40 @@ func (r backendResolver) addressing(name types.NamespacedName, service *corev1.S
 // addIgnoredPolicies adds to each route the Services whose traffic policy has no effect,
 // because the route's requests use HTTP/2. entries are all entries of these routes.
 func (d *decision) addIgnoredPolicies(entries iter.Seq[*routing.Entry]) {
-	policies := d.translator.backends.policies
-	if len(policies) == 0 {
-		return // most Gateways
-	}
-	ignored := map[*Route]map[types.NamespacedName]bool{}
+	ignored := map[*Route]map[types.NamespacedName]string{}
 	for e := range entries {
-		for _, b := range backendsOf(e.Action.Forward) {
-			if b.Import || policies[b.Service] == "" || !d.usesHTTP2(e, &b) {
-				continue
+		if e.Action.Forward == nil {
+			continue
+		}
+		yieldBackends(e.Action.Forward, func(b routing.Backend) bool {
+			policy := d.ignoredPolicy(e, &b)
+			if policy == "" {
+				return true // most backends
 			}
 			route := d.Routes[e.Source.Route.Rank]
 			if ignored[route] == nil {
-				ignored[route] = map[types.NamespacedName]bool{}
+				ignored[route] = map[types.NamespacedName]string{}
 			}
-			ignored[route][b.Service] = true
-		}
+			ignored[route][b.Service] = policy
+			return true
+		})
 	}
-	for route, services := range ignored {
-		route.ignoredPolicies = describeIgnoredPolicies(services, policies, route.messageSize)
+	for route, policies := range ignored {
+		route.ignoredPolicies = describeIgnoredPolicies(policies, route.messageSize)
 	}
+}
+
+// ignoredPolicy returns the traffic policy of a backend's Service that has no effect for the
+// entry's requests, or "".
+func (d *decision) ignoredPolicy(e *routing.Entry, b *routing.Backend) string {
+	if b.Import || b.Addressing != routing.AddressClusterIP || !d.usesHTTP2(e, b) {
+		return ""
+	}
+	service := d.snapshot.Services.Value(b.Service)
+	if service == nil {
+		return ""
+	}
+	return trafficPolicy(service)
 }
 
 // usesHTTP2 reports whether the entry's requests go to the backend by HTTP/2.
@@ -98,34 +104,11 @@ func (d *decision) usesHTTP2(e *routing.Entry, b *routing.Backend) bool {
 	return b.UsesHTTP2(e.Source.Route.Kind, ptr.Deref(merged.HTTP2Origin, false))
 }
 
-// backendsOf returns the backends and mirrors to which the requests go. It accepts nil.
-func backendsOf(f *routing.Forward) []routing.Backend {
-	if f == nil {
-		return nil
-	}
-	var all []routing.Backend
-	addMirrors := func(filters *routing.Filters) {
-		if filters != nil {
-			for _, mirror := range filters.Mirrors {
-				all = append(all, mirror.Backend)
-			}
-		}
-	}
-	addMirrors(f.Filters)
-	for i := range f.Backends {
-		if f.Backends[i].Status == 0 {
-			all = append(all, f.Backends[i].Backend)
-		}
-		addMirrors(f.Backends[i].Filters)
-	}
-	return all
-}
-
-func describeIgnoredPolicies(services map[types.NamespacedName]bool, policies map[types.NamespacedName]string, size int) string {
+func describeIgnoredPolicies(policies map[types.NamespacedName]string, size int) string {
 	list := message.List{
 		Before: " HTTP/2 and gRPC requests go to all ready pods, so these fields have no effect for them: ", After: ".", MaxSize: size,
 	}
-	for _, name := range slices.SortedFunc(maps.Keys(services), compareNames) {
+	for _, name := range slices.SortedFunc(maps.Keys(policies), compareNames) {
 		list.Add("%s of Service %s", policies[name], name)
 	}
 	return list.String()
