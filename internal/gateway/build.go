@@ -184,12 +184,13 @@ type Problem = settings.Problem
 
 // Build makes all decisions for one Gateway. Each step uses the results from the steps
 // before it.
-func Build(s *Snapshot, o Options) *Result { return build(s, o).Result }
+func Build(s *Snapshot, o Options) *Result { return build(s, o, nil).Result }
 
-func build(s *Snapshot, o Options) *decision {
+// build takes over from an earlier decision what is the same. before can be nil.
+func build(s *Snapshot, o Options, before *earlier) *decision {
 	d := newDecision(s, o)
 	d.decideListeners()
-	d.translateRoutes()
+	d.translateRoutes(before)
 	d.policies = d.policyStatuses()
 	groups := d.attachRoutes()
 	var excess map[limits.Tenant]int
@@ -290,14 +291,18 @@ func (d *decision) decideListeners() {
 	d.parents = newParents(d.snapshot, d.listeners, d.Sets)
 }
 
-// translateRoutes translates the route rules and resolves their backends. It translates
-// in snapshot order, which is faster than the order of precedence.
-func (d *decision) translateRoutes() {
+// translateRoutes translates the route rules and resolves their backends. Without an earlier
+// decision, it translates in snapshot order, which is faster than the order of precedence.
+func (d *decision) translateRoutes(before *earlier) {
 	routes := newRoutes(d.snapshot, d.permitted)
 	d.Routes = slices.Clone(routes)
 	rankRoutes(d.Routes)
 	d.limiter.limitExpressions(d.Routes, d.parents)
-	resolveRoutes(routes, d.translator, d.parents)
+	if before == nil {
+		resolveRoutes(routes, d.translator, d.parents)
+	} else {
+		before.resolveRoutes(d)
+	}
 }
 
 // attachRoutes attaches the routes to the listeners, and returns the groups of the

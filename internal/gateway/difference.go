@@ -32,7 +32,7 @@ func differ(before, after *Snapshot) (difference, bool) {
 			return difference{}, false
 		}
 	}
-	d := difference{backends: map[types.NamespacedName]bool{}}
+	d := difference{}
 	var http, grpc, sets bool
 	d.httpRoutes, http = changedObjects(before.HTTPRoutes, after.HTTPRoutes)
 	d.grpcRoutes, grpc = changedObjects(before.GRPCRoutes, after.GRPCRoutes)
@@ -40,10 +40,17 @@ func differ(before, after *Snapshot) (difference, bool) {
 	if !http || !grpc || !sets {
 		return difference{}, false
 	}
-	for _, add := range backendParts {
-		add(d.backends, before, after)
-	}
+	d.backends = changedBackends(before, after)
 	return d, true
+}
+
+// changedBackends returns the backends that differ.
+func changedBackends(before, after *Snapshot) map[types.NamespacedName]bool {
+	changed := map[types.NamespacedName]bool{}
+	for _, add := range backendParts {
+		add(changed, before, after)
+	}
+	return changed
 }
 
 // backendParts add the backends that differ.
@@ -73,16 +80,13 @@ var sameParts = []func(a, b *Snapshot) bool{
 	func(a, b *Snapshot) bool {
 		return isSame(a.Class, b.Class) && isSame(a.ClassConfiguration, b.ClassConfiguration) && isSame(a.GatewayConfiguration, b.GatewayConfiguration)
 	},
-	func(a, b *Snapshot) bool { return slices.EqualFunc(a.Grants, b.Grants, isSame) },
+	haveSameGrants,
 	func(a, b *Snapshot) bool { return haveSameCertificates(a, b) && maps.Equal(a.CABundles, b.CABundles) },
 	func(a, b *Snapshot) bool {
 		return isSameMap(a.Namespaces, b.Namespaces) || maps.EqualFunc(a.Namespaces, b.Namespaces, haveSameLabels)
 	},
-	func(a, b *Snapshot) bool {
-		return a.NoServiceImports == b.NoServiceImports && maps.Equal(a.Reserved, b.Reserved)
-	},
-	// A change of backends can change the status of a BackendTLSPolicy.
-	func(a, b *Snapshot) bool { return len(a.BackendTLSPolicies)+len(b.BackendTLSPolicies) == 0 },
+	permitSameAddresses,
+	haveNoTLSPolicies,
 	func(a, b *Snapshot) bool {
 		return slices.EqualFunc(a.AccessPolicies, b.AccessPolicies, isSame) && a.AccessPoliciesUnknown == b.AccessPoliciesUnknown
 	},
@@ -91,6 +95,17 @@ var sameParts = []func(a, b *Snapshot) bool{
 		return a.OlderGateways == b.OlderGateways && a.OrphanedTunnels == b.OrphanedTunnels && maps.Equal(a.Orphans, b.Orphans)
 	},
 	func(a, b *Snapshot) bool { return a.Conflicts == nil && b.Conflicts == nil },
+}
+
+func haveSameGrants(a, b *Snapshot) bool { return slices.EqualFunc(a.Grants, b.Grants, isSame) }
+
+func permitSameAddresses(a, b *Snapshot) bool {
+	return a.NoServiceImports == b.NoServiceImports && maps.Equal(a.Reserved, b.Reserved)
+}
+
+// haveNoTLSPolicies reports whether no backend can change the status of a BackendTLSPolicy.
+func haveNoTLSPolicies(a, b *Snapshot) bool {
+	return len(a.BackendTLSPolicies)+len(b.BackendTLSPolicies) == 0
 }
 
 // isSameMap reports whether both are the same map in memory. Nothing changes the map of a Snapshot.

@@ -65,9 +65,10 @@ func (r *Result) routeStatuses() []*RouteStatus {
 		}
 		return k.routes
 	}
-	var statuses []*RouteStatus
+	statuses := slices.Grow([]*RouteStatus(nil), len(r.Routes))
 	for _, route := range r.Routes {
-		statuses = append(statuses, r.routeStatus(route))
+		statuses = append(statuses, route.orReported(r.routeStatus(route)))
+		route.reported = nil
 	}
 	if k != nil {
 		k.routes, k.outdated = statuses, nil

@@ -11,12 +11,13 @@ type Memory struct{ last *decision }
 // the call before: only its Table and its Reports stay as they were. m can be nil.
 func (m *Memory) Build(s *Snapshot, o Options) *Result {
 	if m == nil {
-		return build(s, o).Result
+		return build(s, o, nil).Result
 	}
 	last := m.last
 	m.last = nil // a panic must not leave a decision that is half changed
+	before := newEarlier(last)
 	if last == nil || !last.update(s, o) {
-		last = build(s, o)
+		last = build(s, o, before)
 		last.kept = &kept{sets: map[*Set]keptSet{}, hasTimestamps: last.haveTimestamps()}
 		if last.Table != nil {
 			last.Table.KeepLists()

@@ -43,6 +43,8 @@ func TestMemoryNeedsEveryDependency(t *testing.T) {
 		{"the Gateway"}, {"the GatewayClass"}, {"a ReferenceGrant"}, {"certificates", "time"}, {"a Namespace"}, {"the CRD of ServiceImports", "reserved addresses"},
 		{"a BackendTLSPolicy"}, {"an AccessPolicy"}, {"the data plane"}, {"other Gateways", "an orphan"}, {"a conflict"},
 		{"a Service"}, {"imports"}, {"EndpointSlices"}, {"imports"},
+		{"the data plane"}, {"the GatewayClass"}, {"the GatewayClass"}, {"a ReferenceGrant"},
+		{"the CRD of ServiceImports", "reserved addresses"}, {"a BackendTLSPolicy"},
 	}
 	if len(edits) != gateway.Dependencies() {
 		t.Fatalf("a memory compares %d parts of a Snapshot, and %d have edits", gateway.Dependencies(), len(edits))

@@ -1,13 +1,17 @@
 package gateway_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // After a route has got another backend, all other entries, lists and statuses are the same
@@ -55,3 +59,69 @@ func wantShared(t *testing.T, name string, n, changed int, isShared func(i int) 
 }
 
 func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// A decision about a new hostname takes over the actions and the statuses of all other routes.
+func TestNewHostnameKeepsOtherRoutes(t *testing.T) {
+	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
+		s, m := teamsSnapshot(20), &gateway.Memory{}
+		s.DataPlane = plane
+		for _, service := range s.Services.All() {
+			service.Spec.ClusterIP = "10.96.0.1"
+		}
+		before := m.Build(s, bothDataPlanes)
+		actions, statuses := actionsOf(before), report(before, s)
+		next := *s
+		added := s.HTTPRoutes[3].DeepCopy()
+		added.Name, added.Spec.Hostnames = "added", []gatewayv1.Hostname{"added.team-0001.example.com"}
+		next.HTTPRoutes = append(slices.Clone(s.HTTPRoutes), added)
+		after := m.Build(&next, bothDataPlanes)
+		if len(after.Routes) != len(before.Routes)+1 || m.KeepsDecision(before) {
+			t.Fatal("the decision has no new route")
+		}
+		others := actionsOf(after)
+		wantShared(t, string(plane)+": actions", len(others), 1, func(i int) bool { return slices.Contains(actions, others[i]) })
+		later := report(after, &next)
+		wantShared(t, string(plane)+": routes", len(later.Routes), 1, func(i int) bool { return slices.Contains(statuses.Routes, later.Routes[i]) })
+	}
+}
+
+func actionsOf(r *gateway.Result) []*routing.Action {
+	var actions []*routing.Action
+	for e := range r.Table.Entries() {
+		actions = append(actions, e.Action)
+	}
+	return actions
+}
+
+// What is taken over from the decision before does not hide a change of parentRefs.
+func TestMemoryNoticesOtherParents(t *testing.T) {
+	for name, change := range map[string]func(*gatewayv1.CommonRouteSpec){
+		"another listener": func(spec *gatewayv1.CommonRouteSpec) {
+			spec.ParentRefs[0].SectionName = new(gatewayv1.SectionName("any"))
+		},
+		"so many that messages get shorter": func(spec *gatewayv1.CommonRouteSpec) {
+			for i := range 31 {
+				spec.ParentRefs = append(spec.ParentRefs, gatewayv1.ParentReference{Name: "shared", SectionName: new(gatewayv1.SectionName(fmt.Sprint("other-", i)))})
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, m := routesSnapshot(), &gateway.Memory{}
+			route := httpRoute(routeMeta("web", 0))
+			for range 15 {
+				missing := webBackend()[0]
+				missing.Name = gatewayv1.ObjectName(strings.Repeat("missing", 30))
+				route.Spec.Rules[0].BackendRefs = append(route.Spec.Rules[0].BackendRefs, missing)
+			}
+			s.HTTPRoutes = []*gatewayv1.HTTPRoute{route}
+			report(m.Build(s, bothDataPlanes), s)
+			next, changed := *s, route.DeepCopy()
+			change(&changed.Spec.CommonRouteSpec)
+			next.HTTPRoutes = []*gatewayv1.HTTPRoute{changed}
+			got, want := report(m.Build(&next, bothDataPlanes), &next), report(gateway.Build(&next, bothDataPlanes), &next)
+			if diff := cmp.Diff(want.Routes, got.Routes); diff != "" {
+				t.Errorf("the memory affects the statuses (-without +with):\n%s", diff)
+			}
+		})
+	}
+}

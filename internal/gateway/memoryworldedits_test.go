@@ -63,7 +63,8 @@ func (w *memoryWorld) changeGateway() {
 	}
 }
 
-// changeClass changes limits, metrics and the hostnames that require Access.
+// changeClass changes limits, metrics, the addresses of backends and the hostnames that
+// require Access.
 func (w *memoryWorld) changeClass() {
 	if w.snapshot.Class == nil {
 		g := w.snapshot.Gateway.DeepCopy()
@@ -75,7 +76,7 @@ func (w *memoryWorld) changeClass() {
 	if w.snapshot.ClassConfiguration != nil {
 		spec = *w.snapshot.ClassConfiguration.Spec.DeepCopy()
 	}
-	switch w.IntN(4) {
+	switch w.IntN(6) {
 	case 0:
 		spec.Limits = &v1alpha1.Limits{RulesPerTunnel: new(20 + w.Int32N(60))}
 	case 1:
@@ -85,6 +86,10 @@ func (w *memoryWorld) changeClass() {
 		}}
 	case 2:
 		spec.Connector = &v1alpha1.Connector{Envoy: &v1alpha1.EnvoyProxy{Metrics: &v1alpha1.EnvoyMetrics{By: []v1alpha1.MetricsDimension{v1alpha1.MetricsByRoute, v1alpha1.MetricsByBackend}}}}
+	case 3:
+		spec.Limits = &v1alpha1.Limits{RegularExpressions: new(pick(w.randomizer, v1alpha1.RegularExpressionsAllowed, v1alpha1.RegularExpressionsRefused))}
+	case 4:
+		spec.Connector = &v1alpha1.Connector{Envoy: &v1alpha1.EnvoyProxy{Backends: new(pick(w.randomizer, v1alpha1.BackendsEndpoints, v1alpha1.BackendsService))}}
 	default:
 		spec = v1alpha1.TunnelConfigurationSpec{}
 	}

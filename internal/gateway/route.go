@@ -62,6 +62,7 @@ type Route struct {
 	// skipsExpressions reports whether the route is never served, so that its regular
 	// expressions are not parsed.
 	skipsExpressions bool
+	reported         *RouteStatus // in the last report about the earlier decision, or nil
 }
 
 // newRoutes returns all routes in the snapshot, in its order.

@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+)
+
+// earlier is what the next decision can take over from the one before.
+type earlier struct {
+	snapshot *Snapshot
+	options  Options
+	plane    v1alpha1.DataPlane
+	// refusesExpressions and addresses are the settings that affect translations.
+	refusesExpressions bool
+	addresses          v1alpha1.BackendAddresses
+	routes             []*Route       // in order of rank
+	statuses           []*RouteStatus // by rank, or nil if none was reported
+}
+
+// newEarlier returns nil without a decision.
+func newEarlier(d *decision) *earlier {
+	if d == nil {
+		return nil
+	}
+	return &earlier{
+		snapshot: d.snapshot, options: d.options, plane: d.DataPlane, routes: d.Routes, statuses: d.kept.routes,
+		refusesExpressions: d.translator.expressions.refused, addresses: d.translator.backends.addresses,
+	}
+}
+
+// translationParts compare everything that affects the translation of more than single routes.
+var translationParts = []func(before *earlier, d *decision) bool{
+	func(before *earlier, d *decision) bool {
+		return before.options.equal(d.options) && before.plane == d.DataPlane
+	},
+	func(before *earlier, d *decision) bool {
+		return before.refusesExpressions == d.translator.expressions.refused
+	},
+	func(before *earlier, d *decision) bool { return before.addresses == d.translator.backends.addresses },
+	func(before *earlier, d *decision) bool { return haveSameGrants(before.snapshot, d.snapshot) },
+	func(before *earlier, d *decision) bool { return permitSameAddresses(before.snapshot, d.snapshot) },
+	func(before *earlier, d *decision) bool { return haveNoTLSPolicies(before.snapshot, d.snapshot) },
+}
+
+// resolveRoutes resolves the routes like the function of this name, and takes over translations
+// that are the same.
+func (before *earlier) resolveRoutes(d *decision) {
+	isSame := !slices.ContainsFunc(translationParts, func(same func(*earlier, *decision) bool) bool { return !same(before, d) })
+	backends := map[types.NamespacedName]bool{}
+	if isSame {
+		backends = changedBackends(before.snapshot, d.snapshot)
+	}
+	i := 0
+	for _, route := range d.Routes {
+		route.admitted = route.isAdmitted(d.parents)
+		for i < len(before.routes) && compareRoutes(before.routes[i], route) < 0 {
+			i++
+		}
+		if i < len(before.routes) && compareRoutes(before.routes[i], route) == 0 {
+			if before.statuses != nil {
+				route.reported = before.statuses[i]
+			}
+			if isSame && route.isTranslatedLike(before.routes[i], backends) {
+				route.takeTranslation(before.routes[i])
+				continue
+			}
+		}
+		d.translator.resolve(route, nil, nil)
+	}
+}
+
+// isTranslatedLike reports whether the translation of another version of the route is the
+// same, unless a changed backend is not in the list.
+func (r *Route) isTranslatedLike(other *Route, changed map[types.NamespacedName]bool) bool {
+	if r.admitted != other.admitted || r.skipsExpressions != other.skipsExpressions || r.messageSize != other.messageSize || !r.hasSameRules(other) {
+		return false
+	}
+	if len(changed) > 0 {
+		for name := range r.namedBackends() {
+			if changed[name] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (r *Route) hasSameRules(other *Route) bool {
+	if r.grpc != nil {
+		return r.grpc == other.grpc || reflect.DeepEqual(r.grpc.Spec.Rules, other.grpc.Spec.Rules)
+	}
+	return isSameList(r.Rules, other.Rules) || reflect.DeepEqual(r.Rules, other.Rules)
+}
+
+// takeTranslation takes over what [translator.resolve] decides.
+func (r *Route) takeTranslation(other *Route) {
+	r.actions, r.matches, r.backends, r.Unresolved, r.Dropped = other.actions, other.matches, other.backends, other.Unresolved, other.Dropped
+}
+
+// isSameList reports whether both are the same list in memory.
+func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
+
+// orReported returns the status that was reported before if it is the same, so that no other package
+// compares them.
+func (r *Route) orReported(status *RouteStatus) *RouteStatus {
+	if before := r.reported; before != nil && haveSameParents(before.Parents, status.Parents) && reflect.DeepEqual(before.Orphan, status.Orphan) {
+		return before
+	}
+	return status
+}
+
+func haveSameParents(a, b []gatewayv1.RouteParentStatus) bool {
+	return slices.EqualFunc(a, b, func(x, y gatewayv1.RouteParentStatus) bool {
+		return x.ControllerName == y.ControllerName && slices.Equal(x.Conditions, y.Conditions) &&
+			(x.ParentRef == y.ParentRef || reflect.DeepEqual(x.ParentRef, y.ParentRef))
+	})
+}
