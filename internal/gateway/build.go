@@ -360,7 +360,7 @@ func (d *decision) removeRefused(groups map[string]*group) {
 	}
 	for _, g := range groups {
 		g.routes = d.shares.withoutRefused(g.routes)
-		g.schemes.redirects = nil // it can have refused routes
+		g.schemes.redirects, g.unlimited = nil, nil // they can have refused routes
 	}
 }
 

@@ -1,7 +1,7 @@
 package gateway
 
 import (
-	"maps"
+	"iter"
 	"slices"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
@@ -17,14 +17,9 @@ import (
 // and is confined if there is no room for it.
 type hostnameLists struct {
 	group   *group
+	groups  map[string]*group
 	limiter *limiter
-	shares  shares
-	// unsettled are the tenants with refused routes. Their matches for every request do
-	// not count as such, because each refusal would expose the wider routes behind it to
-	// another count.
-	unsettled map[limits.Tenant]bool
-	byName    map[string]*hostnameList
-	byRoute   map[*share][]*hostnameList
+	byName  map[string]*hostnameList
 	// borrowed counts, by hostname, the rules for redirects of tenants that answer http
 	// first.
 	borrowed map[string]int
@@ -110,30 +105,49 @@ func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*grou
 	return l.allHostnameLists(all, g, groups, unsettled)
 }
 
+// allHostnameLists returns the lists for a group. unsettled are the tenants with refused
+// routes. Their matches for every request do not count as such, because each refusal would
+// expose the wider routes behind it to another count.
 func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) hostnameLists {
-	lists := hostnameLists{g, l, all, unsettled, map[string]*hostnameList{}, map[*share][]*hostnameList{}, l.borrowedRules(all, g, groups)}
+	lists := hostnameLists{group: g, groups: groups, limiter: l, borrowed: l.borrowedRules(all, g, groups)}
+	isUnlimited := len(unsettled) == 0 && !slices.ContainsFunc(g.routes, func(r *Route) bool {
+		s := all.of(r)
+		return s.isRefused() || s.isConfined()
+	})
+	if isUnlimited {
+		lists.byName = g.unlimited
+	}
+	if lists.byName != nil {
+		return lists
+	}
+	lists.byName = map[string]*hostnameList{}
 	for _, route := range g.routes {
-		s := all.of(route)
-		if s.isRefused() || g.cost(route) == 0 {
-			continue // it has no entries
-		}
-		var answered routing.Schemes
-		if !unsettled[s.tenant] {
-			answered = g.answered(route)
-		}
-		for hostname := range g.servedHostnames(route, groups) {
-			list := lists.byName[hostname.served]
-			if list == nil {
-				list = &hostnameList{costs: map[limits.Tenant]int{}, confined: map[limits.Tenant]int{}}
-				lists.byName[hostname.served] = list
-			}
-			list.routes = append(list.routes, s)
-			list.add(s, g.cost(route))
-			lists.byRoute[s] = append(lists.byRoute[s], list)
-			list.answered |= answered
+		if s := all.of(route); !s.isRefused() && g.cost(route) > 0 { // otherwise, it has no entries
+			lists.add(s, !unsettled[s.tenant])
 		}
 	}
+	if isUnlimited {
+		g.unlimited = lists.byName
+	}
 	return lists
+}
+
+// add adds the route to the lists for its hostnames.
+func (x hostnameLists) add(s *share, isSettled bool) {
+	var answered routing.Schemes
+	if isSettled {
+		answered = x.group.answered(s.route)
+	}
+	for hostname := range x.group.servedHostnames(s.route, x.groups) {
+		list := x.byName[hostname.served]
+		if list == nil {
+			list = &hostnameList{costs: map[limits.Tenant]int{}}
+			x.byName[hostname.served] = list
+		}
+		list.routes = append(list.routes, s)
+		list.add(s, x.group.cost(s.route))
+		list.answered |= answered
+	}
 }
 
 // mayExceedHostname reports whether all the group's routes for one hostname would be
@@ -272,16 +286,28 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 
 // remove removes what a refused route costs.
 func (x hostnameLists) remove(s *share) {
-	for _, list := range x.byRoute[s] {
+	for list := range x.of(s) {
 		list.add(s, -x.group.cost(s.route))
 	}
 }
 
 func (x hostnameLists) confine(s *share) {
 	s.confined = hostnameConfinedMessage(x.limiter.class.RoutesPerHostname)
-	for _, list := range x.byRoute[s] {
-		list.confined[s.tenant] += x.group.cost(s.route)
-		list.allConfined += x.group.cost(s.route)
+	for list := range x.of(s) {
+		list.addConfined(s, x.group.cost(s.route))
+	}
+}
+
+// of iterates over a route's lists, which the caller changes. It has each list once for each
+// hostname in the route.
+func (x hostnameLists) of(s *share) iter.Seq[*hostnameList] {
+	x.group.unlimited = nil
+	return func(yield func(*hostnameList) bool) {
+		for hostname := range x.group.servedHostnames(s.route, x.groups) {
+			if !yield(x.byName[hostname.served]) {
+				return
+			}
+		}
 	}
 }
 
@@ -290,19 +316,30 @@ func (h *hostnameList) add(s *share, cost int) {
 	h.costs[s.tenant] += cost
 	h.all += cost
 	if s.isConfined() {
-		h.confined[s.tenant] += cost
-		h.allConfined += cost
+		h.addConfined(s, cost)
 	}
+}
+
+func (h *hostnameList) addConfined(s *share, cost int) {
+	if h.confined == nil {
+		h.confined = map[limits.Tenant]int{}
+	}
+	h.confined[s.tenant] += cost
+	h.allConfined += cost
 }
 
 // countHostnames sets the hostname with the most rules, the first in order among equals.
 func (u *Usage) countHostnames(l *limiter, all shares, groups map[string]*group) {
 	for _, name := range sortedHostnames(groups) {
 		lists := l.allHostnameLists(all, groups[name], groups, nil)
-		for _, hostname := range slices.SortedFunc(maps.Keys(lists.byName), routing.CompareGroups) {
-			if cost := lists.cost(hostname); cost > u.PerHostname {
-				u.PerHostname, u.Hostname = cost, hostname
+		most, costs := "", 0
+		for hostname := range lists.byName {
+			if cost := lists.cost(hostname); cost > costs || cost == costs && routing.CompareGroups(hostname, most) < 0 {
+				most, costs = hostname, cost
 			}
+		}
+		if costs > u.PerHostname {
+			u.PerHostname, u.Hostname = costs, most
 		}
 	}
 }

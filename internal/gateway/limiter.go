@@ -100,8 +100,7 @@ func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares,
 	all.countHostnames(groups)
 	if l.repeats {
 		l.countBorrowed(all, groups)
-		l.limitRepeated(all, groups)
-		l.confine(all, groups)
+		l.confine(all, groups, l.limitRepeated(all, groups))
 		return all, nil
 	}
 	l.countNotFound(groups)
@@ -115,8 +114,9 @@ func (l *limiter) divide(routes []*Route, groups map[string]*group) (all shares,
 // limitRepeated limits the routes for a data plane that repeats rules. A refused match
 // for every request no longer shadows the rules for wider hostnames. Therefore, it counts
 // them again without such matches from tenants that have refused routes. A tenant below
-// its share has no refused routes, so its rules count as before.
-func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
+// its share has no refused routes, so its rules count as before. It returns whether a route is
+// refused; otherwise, the last count is exact.
+func (l *limiter) limitRepeated(all shares, groups map[string]*group) (refusesAny bool) {
 	l.limitHostnames(all, groups) // first, so that the rules of these routes are left to others
 	unsettled := map[limits.Tenant]bool{}
 	for known := -1; known < len(unsettled); {
@@ -134,6 +134,7 @@ func (l *limiter) limitRepeated(all shares, groups map[string]*group) {
 			}
 		}
 	}
+	return len(unsettled) > 0
 }
 
 // allocate divides a resource among the routes that are not refused yet, and refuses the

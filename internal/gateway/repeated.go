@@ -282,13 +282,15 @@ func (l *limiter) limitForOthers() limits.Limit {
 }
 
 // confine confines routes while too many rules are repeated for hostnames of other
-// tenants, and counts the repetitions again without refused routes. It begins with the
+// tenants, and counts the repetitions again if there are refused routes. It begins with the
 // youngest routes of the tenant with the most repetitions. If it confines team-a/wide in
 // the example of [repetitions], the route stays accepted and keeps serving *.example.com
 // and a.example.com, but not b.example.com: team-b/blog could also take these requests
 // with a match for every request.
-func (l *limiter) confine(all shares, groups map[string]*group) {
-	repetitions{limiter: l, shares: all, groups: groups}.count()
+func (l *limiter) confine(all shares, groups map[string]*group, refusesAny bool) {
+	if refusesAny {
+		repetitions{limiter: l, shares: all, groups: groups}.count()
+	}
 	demands := make([]limits.Demand, len(all))
 	for i := range all {
 		if !all[i].isRefused() {
