@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +21,10 @@ import (
 // service URL; and a configuration without rules, with which the connector returns 503
 // for every request. Callers must avoid these.
 func Validate(c Configuration) error {
+	checks := newRuleChecks()
 	for i, rule := range c.Ingress {
 		last := i == len(c.Ingress)-1
-		for _, check := range ruleChecks {
+		for _, check := range checks {
 			if message := check(rule, last); message != "" {
 				return &InvalidError{Rule: i, Message: message}
 			}
@@ -32,14 +33,16 @@ func Validate(c Configuration) error {
 	return nil
 }
 
-// ruleChecks are the connector's checks. Each returns the error message for an invalid
+// newRuleChecks returns the connector's checks. Each returns the error message for an invalid
 // rule, and "" otherwise. last is true for the last rule.
-var ruleChecks = []func(rule IngressRule, last bool) string{
-	checkHostname,
-	checkCatchAll,
-	checkPath,
-	checkService,
-	checkAccess,
+func newRuleChecks() []func(rule IngressRule, last bool) string {
+	return []func(rule IngressRule, last bool) string{
+		checkHostname,
+		checkCatchAll,
+		pathProblems{}.check,
+		checkService,
+		checkAccess,
+	}
 }
 
 func checkHostname(rule IngressRule, _ bool) string {
@@ -63,11 +66,19 @@ func checkCatchAll(rule IngressRule, last bool) string {
 	return ""
 }
 
-func checkPath(rule IngressRule, _ bool) string {
-	if _, err := regexp.Compile(rule.Path); err != nil {
-		return fmt.Sprintf("path %q is not a valid regular expression: %s", rule.Path, err)
+// pathProblems has the error messages of paths, which many rules share.
+type pathProblems map[string]string
+
+func (p pathProblems) check(rule IngressRule, _ bool) string {
+	problem, known := p[rule.Path]
+	if known {
+		return problem
 	}
-	return ""
+	if _, err := syntax.Parse(rule.Path, syntax.Perl); err != nil { // the errors of regexp.Compile
+		problem = fmt.Sprintf("path %q is not a valid regular expression: %s", rule.Path, err)
+	}
+	p[rule.Path] = problem
+	return problem
 }
 
 // namedServices are the services that are built into the connector.

@@ -165,15 +165,19 @@ func encode(c provider.Configuration) ([]byte, error) {
 	if c.Ingress == nil {
 		c.Ingress = []provider.IngressRule{}
 	}
-	known, err := json.Marshal(c)
-	if err != nil {
-		return nil, fmt.Errorf("encode configuration: %w", err)
+	var config any = c // in most cases
+	if len(c.UnknownFields) > 0 {
+		known, err := json.Marshal(c)
+		if err != nil {
+			return nil, fmt.Errorf("encode configuration: %w", err)
+		}
+		fields := maps.Clone(c.UnknownFields)
+		if err := json.Unmarshal(known, &fields); err != nil { // adds the known fields to the map
+			return nil, fmt.Errorf("encode configuration: %w", err)
+		}
+		config = fields
 	}
-	fields := maps.Clone(c.UnknownFields)
-	if err := json.Unmarshal(known, &fields); err != nil { // adds the known fields to the map
-		return nil, fmt.Errorf("encode configuration: %w", err)
-	}
-	body, err := json.Marshal(map[string]any{"config": fields})
+	body, err := json.Marshal(map[string]any{"config": config})
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
