@@ -20,6 +20,7 @@ type earlier struct {
 	addresses          v1alpha1.BackendAddresses
 	routes             []*Route       // in order of rank
 	statuses           []*RouteStatus // by rank, or nil if none was reported
+	sets               map[Owner]ListenerSetStatus
 }
 
 // newEarlier returns nil without a decision.
@@ -28,7 +29,7 @@ func newEarlier(d *decision) *earlier {
 		return nil
 	}
 	return &earlier{
-		snapshot: d.snapshot, options: d.options, plane: d.DataPlane, routes: d.Routes, statuses: d.kept.routes,
+		snapshot: d.snapshot, options: d.options, plane: d.DataPlane, routes: d.Routes, statuses: d.kept.routes, sets: d.kept.reportedSets,
 		refusesExpressions: d.translator.expressions.refused, addresses: d.translator.backends.addresses,
 	}
 }

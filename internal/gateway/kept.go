@@ -1,8 +1,11 @@
 package gateway
 
 import (
+	"reflect"
 	"slices"
 	"time"
+
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/access"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
@@ -18,6 +21,8 @@ type kept struct {
 	// hasTimestamps reports whether every owner of listeners has a creation time.
 	hasTimestamps bool
 	sets          map[*Set]keptSet
+	// reportedSets are the statuses of all ListenerSets in the last report.
+	reportedSets map[Owner]ListenerSetStatus
 	// The others are nil until they are needed.
 	hostnames       []string
 	dnsHostnames    []DNSHostname
@@ -36,6 +41,19 @@ type setInputs struct {
 	push                   Push
 	keepsDNS, knowsDemands bool
 	demandsUnknown         bool
+}
+
+// newKept returns what the decision keeps, with what the decision before has reported.
+func (d *decision) newKept(before *earlier) *kept {
+	k := &kept{sets: map[*Set]keptSet{}, reportedSets: make(map[Owner]ListenerSetStatus, len(d.Sets)), hasTimestamps: d.haveTimestamps()}
+	if before != nil {
+		for _, set := range d.Sets {
+			if status, ok := before.sets[set.Owner]; ok {
+				k.reportedSets[set.Owner] = status
+			}
+		}
+	}
+	return k
 }
 
 // keep returns the known value, or a new one, which it keeps unless k is nil. Callers do not
@@ -77,7 +95,8 @@ func (r *Result) routeStatuses() []*RouteStatus {
 }
 
 // listenerSetStatus returns the status of the set. With a [Memory], it is the same as in the
-// last report if nothing has changed, unless conditions describe hostnames of the set.
+// last report if nothing has changed, and computed only for conditions that describe hostnames of
+// the set.
 func (r *Result) listenerSetStatus(set *Set, push Push, reports hostnameReports) ListenerSetStatus {
 	inputs := setInputs{push, reports.dns.keep, reports.access.accessTable != nil, r.Demanded.Unknown}
 	keeps := r.kept != nil && len(reports.dns.byOwner[set.Owner])+len(reports.access.byOwner[set.Owner]) == 0
@@ -87,10 +106,29 @@ func (r *Result) listenerSetStatus(set *Set, push Push, reports hostnameReports)
 		}
 	}
 	status := ListenerSetStatus{set.Owner.NamespacedName, r.setStatus(set, push, reports)}
+	if r.kept != nil {
+		status = r.kept.orReported(set, status)
+	}
 	if keeps {
 		r.kept.sets[set] = keptSet{inputs, status}
 	}
 	return status
+}
+
+// orReported returns the set's status in the last report if it is the same.
+func (k *kept) orReported(set *Set, status ListenerSetStatus) ListenerSetStatus {
+	if before, ok := k.reportedSets[set.Owner]; ok && haveSameListeners(before.Status, status.Status) {
+		return before
+	}
+	k.reportedSets[set.Owner] = status
+	return status
+}
+
+func haveSameListeners(a, b gatewayv1.ListenerSetStatus) bool {
+	return slices.Equal(a.Conditions, b.Conditions) && slices.EqualFunc(a.Listeners, b.Listeners, func(x, y gatewayv1.ListenerEntryStatus) bool {
+		return x.Name == y.Name && x.AttachedRoutes == y.AttachedRoutes && slices.Equal(x.Conditions, y.Conditions) &&
+			reflect.DeepEqual(x.SupportedKinds, y.SupportedKinds)
+	})
 }
 
 // forgetTimes forgets the lists with creation times if the decision is made at another time:

@@ -18,7 +18,7 @@ func (m *Memory) Build(s *Snapshot, o Options) *Result {
 	before := newEarlier(last)
 	if last == nil || !last.update(s, o) {
 		last = build(s, o, before)
-		last.kept = &kept{sets: map[*Set]keptSet{}, hasTimestamps: last.haveTimestamps()}
+		last.kept = last.newKept(before)
 		if last.Table != nil {
 			last.Table.KeepLists()
 		}

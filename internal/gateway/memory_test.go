@@ -60,7 +60,8 @@ func wantShared(t *testing.T, name string, n, changed int, isShared func(i int) 
 
 func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// A decision about a new hostname takes over the actions and the statuses of all other routes.
+// A decision about a new hostname takes over the actions of all other routes, and the statuses
+// of all other routes and ListenerSets.
 func TestNewHostnameKeepsOtherRoutes(t *testing.T) {
 	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 		s, m := teamsSnapshot(20), &gateway.Memory{}
@@ -82,6 +83,9 @@ func TestNewHostnameKeepsOtherRoutes(t *testing.T) {
 		wantShared(t, string(plane)+": actions", len(others), 1, func(i int) bool { return slices.Contains(actions, others[i]) })
 		later := report(after, &next)
 		wantShared(t, string(plane)+": routes", len(later.Routes), 1, func(i int) bool { return slices.Contains(statuses.Routes, later.Routes[i]) })
+		wantShared(t, string(plane)+": ListenerSets", len(later.ListenerSets), 1, func(i int) bool {
+			return isSameList(statuses.ListenerSets[i].Status.Conditions, later.ListenerSets[i].Status.Conditions)
+		})
 	}
 }
 
