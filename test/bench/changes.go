@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/test/cluster"
@@ -32,16 +33,21 @@ const (
 
 // changes is what a measurement with route changes returns.
 type changes struct {
-	// Served is the time of each change from the write to the first response from the new Service.
-	Served []time.Duration
-	// CPU is the controller's processor time for each change, with everything that
-	// follows it in the pause.
-	CPU []time.Duration
-	// P99 is of other requests during the changes, if there are any.
+	// Backend is about routes that get another Service, and Hostname about new routes with a new hostname.
+	Backend, Hostname changeTimes
+	// P99 is of other requests during the changes of Services, if there are any.
 	P99 time.Duration
 }
 
-// measureChanges changes routes one after the other. Unless the request's load has no
+// changeTimes has values for each change.
+type changeTimes struct {
+	// Served is the time from the write to the first response from the new Service.
+	Served []time.Duration
+	// CPU is the controller's processor time, with everything that follows the change in the pause.
+	CPU []time.Duration
+}
+
+// measureChanges changes and creates routes one after the other. Unless the request's load has no
 // connections, other requests are sent meanwhile.
 func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 	loadContext, stop := context.WithCancel(ctx)
@@ -60,7 +66,10 @@ func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 	var starts []time.Time
 	for range r.Changes {
 		starts = append(starts, time.Now())
-		if err := b.measureChange(ctx, v, &c); err != nil {
+		if err := b.measureChange(ctx, &c.Backend, func(ctx context.Context) error { return b.change(ctx, v) }); err != nil {
+			return nil, err
+		}
+		if err := b.measureChange(ctx, &c.Hostname, func(ctx context.Context) error { return b.add(ctx, v) }); err != nil {
 			return nil, err
 		}
 	}
@@ -70,7 +79,7 @@ func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 	}
 	samples = slices.DeleteFunc(samples, func(s sample) bool {
 		for i, start := range starts {
-			if !s.start.Before(start) && s.start.Before(start.Add(max(changeWindow, c.Served[i]))) {
+			if !s.start.Before(start) && s.start.Before(start.Add(max(changeWindow, c.Backend.Served[i]))) {
 				return false
 			}
 		}
@@ -80,34 +89,45 @@ func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 	return c, <-profiled
 }
 
-// measureChange changes one route, and waits until the controller has done what follows.
-func (b *bed) measureChange(ctx context.Context, v *visitor, c *changes) error {
+// measureChange makes one change, and waits until the controller has done what follows.
+func (b *bed) measureChange(ctx context.Context, c *changeTimes, change func(context.Context) error) error {
 	before, err := b.controllerCPU()
 	if err != nil {
 		return err
 	}
-	took, err := b.change(ctx, v)
-	if err != nil {
+	limited, cancel := context.WithTimeout(ctx, changeTimeout)
+	defer cancel()
+	start := time.Now()
+	if err := change(limited); err != nil {
 		return err
 	}
+	took := time.Since(start)
 	time.Sleep(changePause)
 	after, err := b.controllerCPU()
 	c.Served, c.CPU = append(c.Served, took), append(c.CPU, after-before)
 	return err
 }
 
-// change changes the next route, and returns the time from the start of the write to the
-// first response from its new Service.
-func (b *bed) change(ctx context.Context, v *visitor) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
-	defer cancel()
-	start := time.Now()
+// change changes the next route, and waits for the first response from its new Service.
+func (b *bed) change(ctx context.Context, v *visitor) error {
 	route, err := b.changeRoute(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	err = b.waitForAnswer(ctx, v, route*b.PerRoute, b.answer(route*b.PerRoute), time.Millisecond)
-	return time.Since(start), err
+	return b.waitForAnswer(ctx, v, hostname(route*b.PerRoute), b.answer(route*b.PerRoute), time.Millisecond)
+}
+
+// add creates a route with a new hostname, and waits for the first response.
+func (b *bed) add(ctx context.Context, v *visitor) error {
+	b.added++
+	route, service := b.route(0), b.added%b.services()
+	route.Name = fmt.Sprintf("added-%d", b.added)
+	name := route.Name + ".example.com"
+	route.Spec.Hostnames, route.Spec.Rules = []gatewayv1.Hostname{gatewayv1.Hostname(name)}, forwardTo(serviceName(service))
+	if err := b.kube.Create(ctx, route); err != nil {
+		return err
+	}
+	return b.waitForAnswer(ctx, v, name, b.addressOf(service), time.Millisecond)
 }
 
 // changeRoute sends the requests for a route's hostnames to the next Service, and returns the
@@ -151,7 +171,7 @@ func (b *bed) restart(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	for _, index := range []int{route, 0, b.routes() / 2, b.routes() - 1} {
-		if err := b.waitForAnswer(ctx, v, index*b.PerRoute, b.answer(index*b.PerRoute), 5*time.Millisecond); err != nil {
+		if err := b.waitForAnswer(ctx, v, hostname(index*b.PerRoute), b.answer(index*b.PerRoute), 5*time.Millisecond); err != nil {
 			return 0, err
 		}
 	}
@@ -185,7 +205,7 @@ func (b *bed) profile(ctx context.Context, r request) <-chan error {
 		var errs []error
 		for _, page := range []struct{ path, suffix string }{
 			{"metrics", "before.txt"},
-			{fmt.Sprintf("debug/pprof/profile?seconds=%d", time.Duration(r.Changes)*changePause/time.Second), "pprof"},
+			{fmt.Sprintf("debug/pprof/profile?seconds=%d", 2*time.Duration(r.Changes)*changePause/time.Second), "pprof"},
 			{"metrics", "after.txt"},
 			{"debug/pprof/heap", "heap.pprof"},
 		} {

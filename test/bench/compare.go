@@ -23,10 +23,20 @@ type result struct {
 	median           series // milliseconds, like the following ones
 	p99              series // without changes
 	meanwhile        series // p99 of other requests during changes
-	served           series
-	cpu              series // of the controller for one change
+	backend          changeSeries
+	hostname         changeSeries
 	before, after    memory
 	start            float64 // seconds
+}
+
+// changeSeries are milliseconds for each change.
+type changeSeries struct {
+	served series
+	cpu    series // of the controller
+}
+
+func (s *changeSeries) add(c changeTimes) {
+	s.served, s.cpu = append(s.served, milliseconds(c.Served...)...), append(s.cpu, milliseconds(c.CPU...)...)
 }
 
 // comparison measures beds one after the other. The references, which have the first number of
@@ -204,7 +214,8 @@ func (c *comparison) measureChanges(ctx context.Context, p *bedProcess, r *resul
 }
 
 func (r *result) add(c changes) {
-	r.served, r.cpu = append(r.served, milliseconds(c.Served...)...), append(r.cpu, milliseconds(c.CPU...)...)
+	r.backend.add(c.Backend)
+	r.hostname.add(c.Hostname)
 }
 
 func (c *comparison) measureRestart(ctx context.Context, p *bedProcess, r *result) error {

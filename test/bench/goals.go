@@ -21,7 +21,7 @@ type goal struct {
 
 // goals returns the goals for the data plane Envoy.
 func goals() []goal {
-	served := func(_ *comparison, r *result) float64 { return r.served.median() }
+	served := func(_ *comparison, r *result) float64 { return r.backend.served.median() }
 	all := []goal{
 		{name: "requests per second, compared with ingress rules", hostnames: 10, limit: 0.75, atLeast: true, format: "%.2f",
 			value: func(_ *comparison, r *result) float64 { return r.toRules.median() }},

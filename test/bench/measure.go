@@ -47,7 +47,7 @@ func (b *bed) waitUntilIdle(ctx context.Context) error {
 	v := newVisitor(b.address)
 	defer v.client.CloseIdleConnections()
 	for r := 0; r < b.routes(); r += max(1, b.routes()/probedRoutes) {
-		if err := b.waitForAnswer(ctx, v, r*b.PerRoute, b.answer(r*b.PerRoute), 50*time.Millisecond); err != nil {
+		if err := b.waitForAnswer(ctx, v, hostname(r*b.PerRoute), b.answer(r*b.PerRoute), 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -84,15 +84,15 @@ func (b *bed) controllerCPU() (time.Duration, error) {
 }
 
 // waitForAnswer sends requests for the hostname until it gets the answer.
-func (b *bed) waitForAnswer(ctx context.Context, v *visitor, h int, want string, interval time.Duration) error {
+func (b *bed) waitForAnswer(ctx context.Context, v *visitor, name, want string, interval time.Duration) error {
 	for {
-		got, err := v.visit(ctx, hostname(h))
+		got, err := v.visit(ctx, name)
 		if err == nil && got == want {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait until %s answers for %s: the last answer was %q: %w", want, hostname(h), got, err)
+			return fmt.Errorf("wait until %s answers for %s: the last answer was %q: %w", want, name, got, err)
 		case <-time.After(interval):
 		}
 	}
