@@ -138,7 +138,7 @@ func (t *accessTable) claimant(hostname string) *group {
 // demanded returns what the hostnames of the table demand.
 func (t *accessTable) demanded() access.Demanded {
 	d := access.Demanded{Settings: t.Applications, Demands: map[string]access.Demand{}}
-	for _, hostname := range slices.Sorted(maps.Keys(t.decided)) {
+	for _, hostname := range sortedNames(t.decided) {
 		switch decided := t.decided[hostname]; {
 		case hostname == "": // it can have no application
 		case decided.isManaged():
@@ -244,7 +244,7 @@ func (t *accessTable) isNamedByClass(hostname string) bool { return t.levels.cla
 func (t *accessTable) hostnames() []access.Hostname {
 	all := make([]access.Hostname, 0, len(t.decided))
 	created := t.createdByOwner()
-	for _, hostname := range slices.Sorted(maps.Keys(t.decided)) {
+	for _, hostname := range sortedNames(t.decided) {
 		if hostname == "" {
 			continue
 		}

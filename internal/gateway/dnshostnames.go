@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +74,7 @@ func (r *Result) newDNSHostnames() []DNSHostname {
 		}
 	}
 	all := make([]DNSHostname, 0, len(c.found))
-	for _, name := range slices.Sorted(maps.Keys(c.found)) {
+	for _, name := range sortedNames(c.found) {
 		all = append(all, *c.found[name])
 	}
 	return all

@@ -106,13 +106,9 @@ func (r *Route) takeTranslation(other *Route) {
 // isSameList reports whether both are the same list in memory.
 func isSameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
 
-// orReported returns the status that was reported before if it is the same, so that no other package
-// compares them.
-func (r *Route) orReported(status *RouteStatus) *RouteStatus {
-	if before := r.reported; before != nil && haveSameParents(before.Parents, status.Parents) && reflect.DeepEqual(before.Orphan, status.Orphan) {
-		return before
-	}
-	return status
+// isReportedWith reports whether the last report has the same status.
+func (r *Route) isReportedWith(parents []gatewayv1.RouteParentStatus) bool {
+	return r.reported != nil && haveSameParents(r.reported.Parents, parents) && reflect.DeepEqual(r.reported.Orphan, r.orphan)
 }
 
 func haveSameParents(a, b []gatewayv1.RouteParentStatus) bool {

@@ -30,7 +30,7 @@ type hostnameList struct {
 	routes []*share
 	// costs has each tenant's rule count, and all is their sum. confined counts the rules
 	// of confined routes.
-	costs, confined  map[limits.Tenant]int
+	costs, confined  tenantCosts
 	all, allConfined int
 	// answered are the schemes for which a route answers every request.
 	answered routing.Schemes
@@ -141,7 +141,7 @@ func (x hostnameLists) add(s *share, isSettled bool) {
 	for hostname := range x.group.servedHostnames(s.route, x.groups) {
 		list := x.byName[hostname.served]
 		if list == nil {
-			list = &hostnameList{costs: map[limits.Tenant]int{}}
+			list = &hostnameList{}
 			x.byName[hostname.served] = list
 		}
 		list.routes = append(list.routes, s)
@@ -210,8 +210,7 @@ func (x hostnameLists) redirects(hostname string) int {
 // isForOthers reports whether a tenant's routes for a wider hostname are repeated on the
 // hostname for other tenants.
 func (x hostnameLists) isForOthers(tenant limits.Tenant, hostname string) bool {
-	_, names := x.byName[hostname].costs[tenant]
-	return !names && tenant != x.limiter.first
+	return !x.byName[hostname].costs.have(tenant) && tenant != x.limiter.first
 }
 
 // costWithoutOthers counts the rules for a hostname without routes for others.
@@ -219,11 +218,11 @@ func (x hostnameLists) costWithoutOthers(hostname string) int {
 	own := x.byName[hostname]
 	cost := own.all + x.redirects(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
-		if _, names := own.costs[x.limiter.first]; !names {
-			cost += wide.costs[x.limiter.first]
+		if !own.costs.have(x.limiter.first) {
+			cost += wide.costs.of(x.limiter.first)
 		}
-		for tenant := range own.costs {
-			cost += wide.costs[tenant]
+		for tenant := range own.costs.tenants() {
+			cost += wide.costs.of(tenant)
 		}
 	})
 	return cost
@@ -235,11 +234,11 @@ func (x hostnameLists) cost(hostname string) int {
 	cost := x.costWithoutOthers(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
 		cost += wide.all - wide.allConfined
-		if _, names := own.costs[x.limiter.first]; !names {
-			cost -= wide.costs[x.limiter.first]
+		if !own.costs.have(x.limiter.first) {
+			cost -= wide.costs.of(x.limiter.first)
 		}
-		for tenant := range own.costs {
-			cost -= wide.costs[tenant] - wide.confined[tenant]
+		for tenant := range own.costs.tenants() {
+			cost -= wide.costs.of(tenant) - wide.confined.of(tenant)
 		}
 	})
 	return cost
@@ -313,7 +312,7 @@ func (x hostnameLists) of(s *share) iter.Seq[*hostnameList] {
 
 // add adds what a route costs, which is negative to remove it.
 func (h *hostnameList) add(s *share, cost int) {
-	h.costs[s.tenant] += cost
+	h.costs.add(s.tenant, cost)
 	h.all += cost
 	if s.isConfined() {
 		h.addConfined(s, cost)
@@ -321,10 +320,7 @@ func (h *hostnameList) add(s *share, cost int) {
 }
 
 func (h *hostnameList) addConfined(s *share, cost int) {
-	if h.confined == nil {
-		h.confined = map[limits.Tenant]int{}
-	}
-	h.confined[s.tenant] += cost
+	h.confined.add(s.tenant, cost)
 	h.allConfined += cost
 }
 

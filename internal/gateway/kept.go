@@ -76,16 +76,18 @@ func (r *Result) routeStatuses() []*RouteStatus {
 	if k != nil && len(k.routes) == len(r.Routes) {
 		if len(k.outdated) > 0 {
 			k.routes = slices.Clone(k.routes)
+			var buffer []gatewayv1.RouteParentStatus
 			for _, rank := range k.outdated {
-				k.routes[rank] = r.routeStatus(r.Routes[rank])
+				k.routes[rank] = r.routeStatus(r.Routes[rank], &buffer)
 			}
 			k.outdated = nil
 		}
 		return k.routes
 	}
 	statuses := slices.Grow([]*RouteStatus(nil), len(r.Routes))
+	var buffer []gatewayv1.RouteParentStatus
 	for _, route := range r.Routes {
-		statuses = append(statuses, route.orReported(r.routeStatus(route)))
+		statuses = append(statuses, r.routeStatus(route, &buffer))
 		route.reported = nil
 	}
 	if k != nil {

@@ -301,24 +301,35 @@ func (r *Result) setStatus(set *Set, push Push, reports hostnameReports) gateway
 	return status
 }
 
-func (r *Result) routeStatus(route *Route) *RouteStatus {
-	status := &RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
-	for _, parent := range route.Parents {
-		c := conditionList{generation: route.generation}
-		c.check(conditions.TypeAccepted, parent.Rejected, conditions.ReasonAccepted, route.acceptedMessage(&parent))
-		c.check(conditions.TypeResolvedRefs, route.Unresolved, conditions.ReasonResolvedRefs, route.resolvedMessage())
-		if parent.Rejected == nil && len(parent.Dropped) > 0 {
-			c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, describeDropped(route.messageSize, parent.Dropped...))
-		}
-		if text := route.DescribeRedirectLoops(&parent); text != "" {
-			c.set(conditions.TypeRedirectLoop, true, conditions.ReasonRedirectLoop, text)
-		}
-		status.Parents = append(status.Parents, gatewayv1.RouteParentStatus{
-			ParentRef:      parent.Ref,
-			ControllerName: r.controller,
-			Conditions:     c.list,
-		})
+// routeStatus returns the route's status in the last report if it is the same, so that no other
+// package compares them. It overwrites the buffer.
+func (r *Result) routeStatus(route *Route, buffer *[]gatewayv1.RouteParentStatus) *RouteStatus {
+	*buffer = slices.Grow((*buffer)[:0], len(route.Parents))[:len(route.Parents)]
+	for i := range route.Parents {
+		r.setParentStatus(&(*buffer)[i], route, &route.Parents[i])
 	}
-	limitParentMessages(status.Parents, len(route.parentRefs))
+	limitParentMessages(*buffer, len(route.parentRefs))
+	if route.isReportedWith(*buffer) {
+		return route.reported
+	}
+	status := &RouteStatus{Kind: route.Kind, NamespacedName: route.NamespacedName, Orphan: route.orphan}
+	for _, parent := range *buffer {
+		parent.Conditions = slices.Clone(parent.Conditions)
+		status.Parents = append(status.Parents, parent)
+	}
 	return status
+}
+
+// setParentStatus sets the route's status on the parent, and reuses its list of conditions.
+func (r *Result) setParentStatus(status *gatewayv1.RouteParentStatus, route *Route, parent *Parent) {
+	c := conditionList{generation: route.generation, list: status.Conditions[:0]}
+	c.check(conditions.TypeAccepted, parent.Rejected, conditions.ReasonAccepted, route.acceptedMessage(parent))
+	c.check(conditions.TypeResolvedRefs, route.Unresolved, conditions.ReasonResolvedRefs, route.resolvedMessage())
+	if parent.Rejected == nil && len(parent.Dropped) > 0 {
+		c.set(conditions.TypePartiallyInvalid, true, conditions.ReasonUnsupportedValue, describeDropped(route.messageSize, parent.Dropped...))
+	}
+	if text := route.DescribeRedirectLoops(parent); text != "" {
+		c.set(conditions.TypeRedirectLoop, true, conditions.ReasonRedirectLoop, text)
+	}
+	*status = gatewayv1.RouteParentStatus{ParentRef: parent.Ref, ControllerName: r.controller, Conditions: c.list}
 }

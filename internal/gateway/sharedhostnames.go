@@ -167,7 +167,7 @@ func (r *Result) servedHostnames() []string {
 			seen[e.Hostname] = true
 		}
 	}
-	return slices.Sorted(maps.Keys(seen))
+	return sortedNames(seen)
 }
 
 // entries returns the entries in the routing table.

@@ -43,6 +43,13 @@ func newTable(groups map[string]*group, configured overrides, access routing.Acc
 	return t
 }
 
+// sortedNames returns the keys in alphabetical order.
+func sortedNames[V any](m map[string]V) []string {
+	names := slices.AppendSeq(slices.Grow([]string(nil), len(m)), maps.Keys(m))
+	slices.Sort(names)
+	return names
+}
+
 func sortedHostnames(groups map[string]*group) []string {
 	hostnames := slices.AppendSeq(make([]string, 0, len(groups)), maps.Keys(groups))
 	slices.SortFunc(hostnames, routing.CompareGroups)
