@@ -204,6 +204,9 @@ func build(s *Snapshot, o Options, before *earlier) *decision {
 	d.removeRefused(groups)
 	d.confineRoutes()
 	d.Usage = d.limiter.newUsage(d, groups)
+	for _, g := range groups {
+		g.unlimited = nil // a Memory keeps the groups
+	}
 
 	if d.Rejected == nil {
 		d.Table = newTable(groups, newOverrides(d.Settings.Listeners.OriginRequests(), d.Listeners), d.access)
