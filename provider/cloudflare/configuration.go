@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 
 	"github.com/cloudflare/cloudflare-go/v7/option"
@@ -165,19 +164,15 @@ func encode(c provider.Configuration) ([]byte, error) {
 	if c.Ingress == nil {
 		c.Ingress = []provider.IngressRule{}
 	}
-	var config any = c // in most cases
-	if len(c.UnknownFields) > 0 {
-		known, err := json.Marshal(c)
-		if err != nil {
-			return nil, fmt.Errorf("encode configuration: %w", err)
-		}
-		fields := maps.Clone(c.UnknownFields)
-		if err := json.Unmarshal(known, &fields); err != nil { // adds the known fields to the map
-			return nil, fmt.Errorf("encode configuration: %w", err)
-		}
-		config = fields
+	fields := map[string]any{}
+	for name, value := range c.UnknownFields {
+		fields[name] = value
 	}
-	body, err := json.Marshal(map[string]any{"config": config})
+	fields["ingress"] = c.Ingress
+	if c.OriginRequest != (provider.OriginRequest{}) {
+		fields["originRequest"] = c.OriginRequest
+	}
+	body, err := json.Marshal(map[string]any{"config": fields})
 	if err != nil {
 		return nil, fmt.Errorf("encode configuration: %w", err)
 	}
