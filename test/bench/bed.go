@@ -62,7 +62,7 @@ type bed struct {
 	addresses  map[string]string // ClusterIP by the Service's DNS name
 	forwards   []int             // Service by route
 	changed    int               // number of changes
-	added      int               // number of new hostnames
+	added      int               // number of routes with new hostnames
 	address    string
 	controller controllerproc.Options
 	running    *controllerproc.Process

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -35,13 +36,13 @@ const (
 type changes struct {
 	// Backend is about routes that get another Service, and Hostname about new routes with a new hostname.
 	Backend, Hostname changeTimes
-	// P99 is of other requests during the changes of Services, if there are any.
+	// P99 is that of other requests while routes get another Service. It is 0 without other requests.
 	P99 time.Duration
 }
 
 // changeTimes has values for each change.
 type changeTimes struct {
-	// Served is the time from the write to the first response from the new Service.
+	// Served is the time from the write to the first response from the route's present Service.
 	Served []time.Duration
 	// CPU is the controller's processor time, with everything that follows the change in the pause.
 	CPU []time.Duration
@@ -86,7 +87,7 @@ func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 		return true
 	})
 	c.P99 = percentile(samples, 0.99)
-	return c, <-profiled
+	return c, errors.Join(<-profiled, b.removeAdded(ctx))
 }
 
 // measureChange makes one change, and waits until the controller has done what follows.
@@ -121,7 +122,7 @@ func (b *bed) change(ctx context.Context, v *visitor) error {
 func (b *bed) add(ctx context.Context, v *visitor) error {
 	b.added++
 	route, service := b.route(0), b.added%b.services()
-	route.Name = fmt.Sprintf("added-%d", b.added)
+	route.Name = addedName(b.added)
 	name := route.Name + ".example.com"
 	route.Spec.Hostnames, route.Spec.Rules = []gatewayv1.Hostname{gatewayv1.Hostname(name)}, forwardTo(serviceName(service))
 	if err := b.kube.Create(ctx, route); err != nil {
@@ -129,6 +130,20 @@ func (b *bed) add(ctx context.Context, v *visitor) error {
 	}
 	return b.waitForAnswer(ctx, v, name, b.addressOf(service), time.Millisecond)
 }
+
+// removeAdded deletes the routes with new hostnames, so that later measurements have as many hostnames as
+// before.
+func (b *bed) removeAdded(ctx context.Context) error {
+	for ; b.added > 0; b.added-- {
+		route := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: addedName(b.added)}}
+		if err := b.kube.Delete(ctx, route); err != nil {
+			return err
+		}
+	}
+	return b.waitForController(ctx)
+}
+
+func addedName(i int) string { return fmt.Sprintf("added-%d", i) }
 
 // changeRoute sends the requests for a route's hostnames to the next Service, and returns the
 // index of the route. Successive changes are far apart in the table.

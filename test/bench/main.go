@@ -73,7 +73,7 @@ func main() {
 	flag.Var(&o.routes, "routes", "`numbers` of routes with which the CPU time of one change is measured for both data planes")
 	flag.IntVar(&o.rounds, "rounds", 3, "`number` of repetitions of each measurement")
 	flag.DurationVar(&o.duration, "duration", 2*time.Second, "`duration` of each measurement of requests")
-	flag.IntVar(&o.changes, "changes", 5, "`number` of route changes in each repetition")
+	flag.IntVar(&o.changes, "changes", 5, "`number` of changed routes, and of routes with a new hostname, in each repetition")
 	flag.IntVar(&o.connections, "connections", 16, "`number` of visitors' connections")
 	flag.IntVar(&o.rate, "rate", 400, "`number` of requests per second while latencies are measured")
 	flag.StringVar(&o.profile, "profile", "", "`directory` for CPU profiles and metrics of the controller during the route changes, and for profiles of its heap")

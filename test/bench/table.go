@@ -71,7 +71,7 @@ func (r *result) onlyEnvoy(values series) series {
 // printCosts prints the CPU time of one change for each number of routes.
 func printCosts(w io.Writer, cost []result) {
 	printHead(w, "Routes", "Controller's CPU for one change, ms", "Compared with the first", fmt.Sprintf("At most %d", maxCostRatio),
-		"For a new hostname, ms", "Compared with the first")
+		"Controller's CPU for a new hostname, ms", "Compared with the first new hostname")
 	first := map[v1alpha1.DataPlane]*result{}
 	for i := range cost {
 		r := &cost[i]
