@@ -186,7 +186,8 @@ type Problem = settings.Problem
 // before it.
 func Build(s *Snapshot, o Options) *Result { return build(s, o, nil).Result }
 
-// build takes over from an earlier decision what is the same. before can be nil.
+// build takes over the translations and statuses that are the same in an earlier decision, which
+// can be nil.
 func build(s *Snapshot, o Options, before *earlier) *decision {
 	d := newDecision(s, o)
 	d.decideListeners()
@@ -205,7 +206,7 @@ func build(s *Snapshot, o Options, before *earlier) *decision {
 	d.confineRoutes()
 	d.Usage = d.limiter.newUsage(d, groups)
 	for _, g := range groups {
-		g.unlimited = nil // a Memory keeps the groups
+		g.completeLists = nil // a Memory keeps the groups
 	}
 
 	if d.Rejected == nil {
@@ -304,7 +305,7 @@ func (d *decision) translateRoutes(before *earlier) {
 	if before == nil {
 		resolveRoutes(routes, d.translator, d.parents)
 	} else {
-		before.resolveRoutes(d)
+		before.resolveRoutes(d, routes)
 	}
 }
 
@@ -363,7 +364,7 @@ func (d *decision) removeRefused(groups map[string]*group) {
 	}
 	for _, g := range groups {
 		g.routes = d.shares.withoutRefused(g.routes)
-		g.schemes.redirects, g.unlimited = nil, nil // they can have refused routes
+		g.schemes.redirects, g.completeLists = nil, nil // they can have refused routes
 	}
 }
 

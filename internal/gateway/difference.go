@@ -3,9 +3,7 @@ package gateway
 import (
 	"maps"
 	"reflect"
-	"slices"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -64,12 +62,12 @@ var backendParts = []func(changed map[types.NamespacedName]bool, a, b *Snapshot)
 		addChanged(changed, a.ServiceImports, b.ServiceImports, isSame)
 	},
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
-		for name := range byname.Differing(a.EndpointSlices, b.EndpointSlices, areSameSlices) {
+		for name := range byname.Differing(a.EndpointSlices, b.EndpointSlices, areSame) {
 			changed[name] = true
 		}
 	},
 	func(changed map[types.NamespacedName]bool, a, b *Snapshot) {
-		addChanged(changed, a.ImportedSlices, b.ImportedSlices, areSameSlices)
+		addChanged(changed, a.ImportedSlices, b.ImportedSlices, areSame)
 	},
 }
 
@@ -88,7 +86,7 @@ var sameParts = []func(a, b *Snapshot) bool{
 	permitSameAddresses,
 	haveNoTLSPolicies,
 	func(a, b *Snapshot) bool {
-		return slices.EqualFunc(a.AccessPolicies, b.AccessPolicies, isSame) && a.AccessPoliciesUnknown == b.AccessPoliciesUnknown
+		return areSame(a.AccessPolicies, b.AccessPolicies) && a.AccessPoliciesUnknown == b.AccessPoliciesUnknown
 	},
 	func(a, b *Snapshot) bool { return a.DataPlane == b.DataPlane && a.Tunnel == b.Tunnel },
 	func(a, b *Snapshot) bool {
@@ -97,13 +95,13 @@ var sameParts = []func(a, b *Snapshot) bool{
 	func(a, b *Snapshot) bool { return a.Conflicts == nil && b.Conflicts == nil },
 }
 
-func haveSameGrants(a, b *Snapshot) bool { return slices.EqualFunc(a.Grants, b.Grants, isSame) }
+func haveSameGrants(a, b *Snapshot) bool { return areSame(a.Grants, b.Grants) }
 
 func permitSameAddresses(a, b *Snapshot) bool {
 	return a.NoServiceImports == b.NoServiceImports && maps.Equal(a.Reserved, b.Reserved)
 }
 
-// haveNoTLSPolicies reports whether no backend can change the status of a BackendTLSPolicy.
+// haveNoTLSPolicies reports whether there are no BackendTLSPolicies, whose statuses depend on backends.
 func haveNoTLSPolicies(a, b *Snapshot) bool {
 	return len(a.BackendTLSPolicies)+len(b.BackendTLSPolicies) == 0
 }
@@ -125,7 +123,14 @@ func isSame[T interface {
 	return a.GetUID() != "" && a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-func areSameSlices(a, b []*discoveryv1.EndpointSlice) bool { return slices.EqualFunc(a, b, isSame) }
+// areSame reports whether both have the same versions of the same objects, in any order.
+func areSame[T interface {
+	comparable
+	metav1.Object
+}](a, b []T) bool {
+	changed, ok := changedObjects(a, b)
+	return ok && len(changed) == 0
+}
 
 // isSameGateway ignores the status.
 func isSameGateway(a, b *gatewayv1.Gateway) bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 )
 
-// earlier is what the next decision can take over from the one before.
+// earlier is what the next decision can take over from the one before. An update of that one does not
+// change it.
 type earlier struct {
 	snapshot *Snapshot
 	options  Options
@@ -23,7 +24,7 @@ type earlier struct {
 	sets               map[Owner]ListenerSetStatus
 }
 
-// newEarlier returns nil without a decision.
+// newEarlier returns what can be taken over from d. It returns nil if d is nil.
 func newEarlier(d *decision) *earlier {
 	if d == nil {
 		return nil
@@ -35,6 +36,8 @@ func newEarlier(d *decision) *earlier {
 }
 
 // translationParts compare everything that affects the translation of more than single routes.
+// With BackendTLSPolicies, nothing is taken over: they change how backends are connected, and their
+// statuses need the Services that translations use.
 var translationParts = []func(before *earlier, d *decision) bool{
 	func(before *earlier, d *decision) bool {
 		return before.options.equal(d.options) && before.plane == d.DataPlane
@@ -48,35 +51,56 @@ var translationParts = []func(before *earlier, d *decision) bool{
 	func(before *earlier, d *decision) bool { return haveNoTLSPolicies(before.snapshot, d.snapshot) },
 }
 
-// resolveRoutes resolves the routes like the function of this name, and takes over translations
-// that are the same.
-func (before *earlier) resolveRoutes(d *decision) {
-	isSame := !slices.ContainsFunc(translationParts, func(same func(*earlier, *decision) bool) bool { return !same(before, d) })
-	backends := map[types.NamespacedName]bool{}
-	if isSame {
-		backends = changedBackends(before.snapshot, d.snapshot)
+// resolveRoutes resolves the decision's routes, which are in any order, like the function of this
+// name. It takes over translations that are the same, and what was reported about each route.
+func (before *earlier) resolveRoutes(d *decision, routes []*Route) {
+	versions := before.versions(d.Routes)
+	for rank, i := range versions {
+		if i >= 0 {
+			d.Routes[rank].reported = before.reported(i)
+		}
 	}
-	i := 0
-	for _, route := range d.Routes {
+	if slices.ContainsFunc(translationParts, func(same func(*earlier, *decision) bool) bool { return !same(before, d) }) {
+		resolveRoutes(routes, d.translator, d.parents)
+		return
+	}
+	changed := changedBackends(before.snapshot, d.snapshot)
+	for rank, route := range d.Routes {
 		route.admitted = route.isAdmitted(d.parents)
-		for i < len(before.routes) && compareRoutes(before.routes[i], route) < 0 {
-			i++
+		if i := versions[rank]; i >= 0 && route.isTranslatedLike(before.routes[i], changed) {
+			route.takeTranslation(before.routes[i])
+		} else {
+			d.translator.resolve(route, nil, nil)
 		}
-		if i < len(before.routes) && compareRoutes(before.routes[i], route) == 0 {
-			if before.statuses != nil {
-				route.reported = before.statuses[i]
-			}
-			if isSame && route.isTranslatedLike(before.routes[i], backends) {
-				route.takeTranslation(before.routes[i])
-				continue
-			}
-		}
-		d.translator.resolve(route, nil, nil)
 	}
 }
 
-// isTranslatedLike reports whether the translation of another version of the route is the
-// same, unless a changed backend is not in the list.
+// versions returns the rank of each route in the earlier decision, or -1.
+func (before *earlier) versions(routes []*Route) []int {
+	versions := make([]int, len(routes))
+	i := 0
+	for rank, route := range routes {
+		for i < len(before.routes) && compareRoutes(before.routes[i], route) < 0 {
+			i++
+		}
+		versions[rank] = -1
+		if i < len(before.routes) && compareRoutes(before.routes[i], route) == 0 {
+			versions[rank] = i
+		}
+	}
+	return versions
+}
+
+// reported returns the last report about the route with the rank, or nil.
+func (before *earlier) reported(rank int) *RouteStatus {
+	if before.statuses == nil {
+		return before.routes[rank].reported
+	}
+	return before.statuses[rank]
+}
+
+// isTranslatedLike reports whether the translation is the same as that of another version of the
+// route. changed are the backends that differ.
 func (r *Route) isTranslatedLike(other *Route, changed map[types.NamespacedName]bool) bool {
 	if r.admitted != other.admitted || r.skipsExpressions != other.skipsExpressions || r.messageSize != other.messageSize || !r.hasSameRules(other) {
 		return false

@@ -110,12 +110,12 @@ func (l *limiter) newHostnameLists(all shares, g *group, groups map[string]*grou
 // expose the wider routes behind it to another count.
 func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*group, unsettled map[limits.Tenant]bool) hostnameLists {
 	lists := hostnameLists{group: g, groups: groups, limiter: l, borrowed: l.borrowedRules(all, g, groups)}
-	isUnlimited := len(unsettled) == 0 && !slices.ContainsFunc(g.routes, func(r *Route) bool {
+	isComplete := len(unsettled) == 0 && !slices.ContainsFunc(g.routes, func(r *Route) bool {
 		s := all.of(r)
 		return s.isRefused() || s.isConfined()
 	})
-	if isUnlimited {
-		lists.byName = g.unlimited
+	if isComplete {
+		lists.byName = g.completeLists
 	}
 	if lists.byName != nil {
 		return lists
@@ -126,8 +126,8 @@ func (l *limiter) allHostnameLists(all shares, g *group, groups map[string]*grou
 			lists.add(s, !unsettled[s.tenant])
 		}
 	}
-	if isUnlimited {
-		g.unlimited = lists.byName
+	if isComplete {
+		g.completeLists = lists.byName
 	}
 	return lists
 }
@@ -210,7 +210,7 @@ func (x hostnameLists) redirects(hostname string) int {
 // isForOthers reports whether a tenant's routes for a wider hostname are repeated on the
 // hostname for other tenants.
 func (x hostnameLists) isForOthers(tenant limits.Tenant, hostname string) bool {
-	return !x.byName[hostname].costs.have(tenant) && tenant != x.limiter.first
+	return !x.byName[hostname].costs.has(tenant) && tenant != x.limiter.first
 }
 
 // costWithoutOthers counts the rules for a hostname without routes for others.
@@ -218,7 +218,7 @@ func (x hostnameLists) costWithoutOthers(hostname string) int {
 	own := x.byName[hostname]
 	cost := own.all + x.redirects(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
-		if !own.costs.have(x.limiter.first) {
+		if !own.costs.has(x.limiter.first) {
 			cost += wide.costs.of(x.limiter.first)
 		}
 		for tenant := range own.costs.tenants() {
@@ -234,7 +234,7 @@ func (x hostnameLists) cost(hostname string) int {
 	cost := x.costWithoutOthers(hostname)
 	x.wider(hostname, func(wide *hostnameList) {
 		cost += wide.all - wide.allConfined
-		if !own.costs.have(x.limiter.first) {
+		if !own.costs.has(x.limiter.first) {
 			cost -= wide.costs.of(x.limiter.first)
 		}
 		for tenant := range own.costs.tenants() {
@@ -285,22 +285,22 @@ func (x hostnameLists) demands(hostname string) ([]*share, map[*share]int) {
 
 // remove removes what a refused route costs.
 func (x hostnameLists) remove(s *share) {
+	x.group.completeLists = nil
 	for list := range x.of(s) {
 		list.add(s, -x.group.cost(s.route))
 	}
 }
 
 func (x hostnameLists) confine(s *share) {
+	x.group.completeLists = nil
 	s.confined = hostnameConfinedMessage(x.limiter.class.RoutesPerHostname)
 	for list := range x.of(s) {
 		list.addConfined(s, x.group.cost(s.route))
 	}
 }
 
-// of iterates over a route's lists, which the caller changes. It has each list once for each
-// hostname in the route.
+// of iterates over the lists for the route's hostnames, and repeats a list that several have.
 func (x hostnameLists) of(s *share) iter.Seq[*hostnameList] {
-	x.group.unlimited = nil
 	return func(yield func(*hostnameList) bool) {
 		for hostname := range x.group.servedHostnames(s.route, x.groups) {
 			if !yield(x.byName[hostname.served]) {

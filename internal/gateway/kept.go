@@ -11,8 +11,8 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/dns"
 )
 
-// kept has what a Result has returned and what stays the same until the next decision that
-// is made from scratch. A Result without a [Memory] has none.
+// kept has what a Result has returned, for later reports and decisions. A Result without a
+// [Memory] has none.
 type kept struct {
 	// routes are the statuses by rank. outdated are the ranks of routes that have changed
 	// since.
@@ -21,7 +21,7 @@ type kept struct {
 	// hasTimestamps reports whether every owner of listeners has a creation time.
 	hasTimestamps bool
 	sets          map[*Set]keptSet
-	// reportedSets are the statuses of all ListenerSets in the last report.
+	// reportedSets are the last reported statuses of ListenerSets.
 	reportedSets map[Owner]ListenerSetStatus
 	// The others are nil until they are needed.
 	hostnames       []string
@@ -96,9 +96,8 @@ func (r *Result) routeStatuses() []*RouteStatus {
 	return statuses
 }
 
-// listenerSetStatus returns the status of the set. With a [Memory], it is the same as in the
-// last report if nothing has changed, and computed only for conditions that describe hostnames of
-// the set.
+// listenerSetStatus returns the status of the set. With a [Memory], an unchanged status is the same
+// as in the last report.
 func (r *Result) listenerSetStatus(set *Set, push Push, reports hostnameReports) ListenerSetStatus {
 	inputs := setInputs{push, reports.dns.keep, reports.access.accessTable != nil, r.Demanded.Unknown}
 	keeps := r.kept != nil && len(reports.dns.byOwner[set.Owner])+len(reports.access.byOwner[set.Owner]) == 0

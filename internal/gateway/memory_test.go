@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gatewayv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
@@ -66,12 +68,15 @@ func TestNewHostnameKeepsOtherRoutes(t *testing.T) {
 	for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 		s, m := teamsSnapshot(20), &gateway.Memory{}
 		s.DataPlane = plane
+		s.Grants = []*gatewayv1beta1.ReferenceGrant{{ObjectMeta: routeMeta("one", 0)}, {ObjectMeta: routeMeta("two", 0)}}
 		for _, service := range s.Services.All() {
 			service.Spec.ClusterIP = "10.96.0.1"
 		}
 		before := m.Build(s, bothDataPlanes)
 		actions, statuses := actionsOf(before), report(before, s)
 		next := *s
+		next.Grants = slices.Clone(s.Grants)
+		slices.Reverse(next.Grants) // a cache has no order
 		added := s.HTTPRoutes[3].DeepCopy()
 		added.Name, added.Spec.Hostnames = "added", []gatewayv1.Hostname{"added.team-0001.example.com"}
 		next.HTTPRoutes = append(slices.Clone(s.HTTPRoutes), added)
@@ -127,5 +132,24 @@ func TestMemoryNoticesOtherParents(t *testing.T) {
 				t.Errorf("the memory affects the statuses (-without +with):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A route's expressions are translated once there is room for them, although the route has not changed.
+func TestMemoryNoticesRoomForExpressions(t *testing.T) {
+	long := httpRoute(routeMeta("long", time.Hour), gatewayv1.HTTPRouteMatch{Path: pathMatch(gatewayv1.PathMatchRegularExpression, "/"+strings.Repeat("a", 49_990))})
+	short := httpRoute(routeMeta("short", 0), gatewayv1.HTTPRouteMatch{Path: pathMatch(gatewayv1.PathMatchRegularExpression, "/short[0-9]*")})
+	s, m := routesSnapshot(), &gateway.Memory{}
+	s.DataPlane, s.HTTPRoutes = v1alpha1.DataPlaneEnvoy, []*gatewayv1.HTTPRoute{long, short}
+	for _, service := range s.Services.All() {
+		service.Spec.ClusterIP = "10.96.0.1"
+	}
+	if before := m.Build(s, bothDataPlanes); before.Routes[1].Parents[0].Rejected == nil {
+		t.Fatal("there is room for the expressions of both routes")
+	}
+	next := *s
+	next.HTTPRoutes = []*gatewayv1.HTTPRoute{short}
+	if after := m.Build(&next, bothDataPlanes); len(actionsOf(after)) != 1 {
+		t.Errorf("the route has %d entries, want 1", len(actionsOf(after)))
 	}
 }

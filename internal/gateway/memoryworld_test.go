@@ -39,7 +39,11 @@ var memoryEdits = []struct {
 	{"imports", 6, (*memoryWorld).changeImport},
 	{"statuses", 8, (*memoryWorld).changeStatuses},
 	{"a route", 8, (*memoryWorld).changeRoute},
-	{"the order", 3, func(w *memoryWorld) { shuffle(w, w.snapshot.HTTPRoutes); shuffle(w, w.snapshot.ListenerSets) }},
+	{"the order", 3, func(w *memoryWorld) {
+		shuffle(w, w.snapshot.HTTPRoutes)
+		shuffle(w, w.snapshot.ListenerSets)
+		shuffle(w, w.snapshot.Grants)
+	}},
 	{"a ReferenceGrant", 4, (*memoryWorld).changeGrant},
 	{"a Namespace", 4, (*memoryWorld).changeNamespace},
 	{"a ListenerSet", 3, (*memoryWorld).changeSet},

@@ -143,12 +143,18 @@ func CommonRoute(object metav1.Object) (*gatewayv1.CommonRouteSpec, *gatewayv1.R
 
 // resolveRoutes determines each rule's action and the matches that the data plane can
 // express. If no listener admits a route, its rules have no actions, so that a namespace
-// that the Gateway does not admit cannot make the controller resolve its backends. All
-// routes share two buffers, because there can be thousands of routes.
+// that the Gateway does not admit cannot make the controller resolve its backends. A few
+// routes share two buffers, because there can be thousands of routes, and a route that a later
+// decision takes over keeps its buffers in memory.
 func resolveRoutes(routes []*Route, t translator, p parents) {
-	actions := make([]routing.Action, 0, len(routes))
-	matches := make([]ruleMatch, 0, len(routes))
-	for _, r := range routes {
+	const few = 64
+	var actions []routing.Action
+	var matches []ruleMatch
+	for i, r := range routes {
+		if i%few == 0 {
+			size := min(few, len(routes)-i)
+			actions, matches = make([]routing.Action, 0, size), make([]ruleMatch, 0, size)
+		}
 		r.admitted = r.isAdmitted(p)
 		actions, matches = t.resolve(r, actions, matches)
 	}

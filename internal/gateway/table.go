@@ -22,9 +22,9 @@ type group struct {
 	schemes  groupSchemes
 	// notFound counts the 404 rules that count for the owner of the listeners.
 	notFound int
-	// unlimited are the lists of the routes by hostname while no route is refused or confined. It
-	// is nil until they are needed.
-	unlimited map[string]*hostnameList
+	// completeLists are the routes by hostname while no route is refused or confined. They are nil
+	// until they are needed.
+	completeLists map[string]*hostnameList
 }
 
 // newTable returns the routing table for the groups.

@@ -6,10 +6,10 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/limits"
 )
 
-// tenantCosts has a rule count for each of some tenants. The zero value is empty. Most
-// hostnames have one tenant, so the first one needs no map.
+// tenantCosts counts rules by tenant. The zero value is empty. Most hostnames have one tenant, so
+// the first tenant needs no map.
 type tenantCosts struct {
-	first  *tenantCost // nil if it is empty
+	inline *tenantCost // of the first tenant, or nil
 	others map[limits.Tenant]int
 }
 
@@ -21,10 +21,10 @@ type tenantCost struct {
 // add adds to a tenant's count, and adds the tenant.
 func (c *tenantCosts) add(tenant limits.Tenant, rules int) {
 	switch {
-	case c.first == nil:
-		c.first = &tenantCost{tenant, rules}
-	case c.first.tenant == tenant:
-		c.first.rules += rules
+	case c.inline == nil:
+		c.inline = &tenantCost{tenant, rules}
+	case c.inline.tenant == tenant:
+		c.inline.rules += rules
 	default:
 		if c.others == nil {
 			c.others = map[limits.Tenant]int{}
@@ -35,22 +35,22 @@ func (c *tenantCosts) add(tenant limits.Tenant, rules int) {
 
 // of returns a tenant's count, or 0.
 func (c *tenantCosts) of(tenant limits.Tenant) int {
-	if c.first != nil && c.first.tenant == tenant {
-		return c.first.rules
+	if c.inline != nil && c.inline.tenant == tenant {
+		return c.inline.rules
 	}
 	return c.others[tenant]
 }
 
-// have reports whether the tenant was added.
-func (c *tenantCosts) have(tenant limits.Tenant) bool {
+// has reports whether the tenant was added.
+func (c *tenantCosts) has(tenant limits.Tenant) bool {
 	_, isOther := c.others[tenant]
-	return isOther || c.first != nil && c.first.tenant == tenant
+	return isOther || c.inline != nil && c.inline.tenant == tenant
 }
 
 // tenants iterates over all tenants.
 func (c *tenantCosts) tenants() iter.Seq[limits.Tenant] {
 	return func(yield func(limits.Tenant) bool) {
-		if c.first == nil || !yield(c.first.tenant) {
+		if c.inline == nil || !yield(c.inline.tenant) {
 			return
 		}
 		for tenant := range c.others {
