@@ -70,6 +70,9 @@ func (b *bed) measureChanges(ctx context.Context, r request) (any, error) {
 		if err := b.measureChange(ctx, &c.Backend, func(ctx context.Context) error { return b.change(ctx, v) }); err != nil {
 			return nil, err
 		}
+	}
+	// New hostnames come last, because the garbage that they leave would be collected during changes of Services.
+	for range r.Changes {
 		if err := b.measureChange(ctx, &c.Hostname, func(ctx context.Context) error { return b.add(ctx, v) }); err != nil {
 			return nil, err
 		}
