@@ -73,12 +73,8 @@ func (a *adoption) administrator(ctx context.Context) string {
 	Expect(err).NotTo(HaveOccurred())
 	role, err := createUserWith(ctx, kube, "commands.md", "tunnel-gateway-adopt", a.controllerNamespace, "")
 	Expect(err).NotTo(HaveOccurred())
-	binding := newObject(rbacAPI, "RoleBinding", a.controllerNamespace, user+"-adopt")
-	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role}
-	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
-	a.create(binding)
 	granted := latest(newObject(rbacAPI, "Role", a.controllerNamespace, role))
-	Expect(awaitPermission(ctx, kube, user, a.controllerNamespace, granted)).To(Succeed())
+	Expect(bind(ctx, kube, user, a.controllerNamespace, granted)).To(Succeed())
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(impersonate(kubeconfig, user, path)).To(Succeed())
 	return path

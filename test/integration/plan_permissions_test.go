@@ -148,14 +148,6 @@ func (env *environment) listenerSetIn(namespace, name, hostname string) *gateway
 // bindRole binds a ClusterRole to the user in a namespace, or in all, and returns the user.
 func bindRole(ctx context.Context, user, namespace, role string) string {
 	GinkgoHelper()
-	kind := "RoleBinding"
-	if namespace == "" {
-		kind = "ClusterRoleBinding"
-	}
-	binding := newObject(rbacAPI, kind, namespace, uniqueName(user))
-	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
-	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
-	Expect(kube.Create(ctx, binding)).To(Succeed())
-	Expect(awaitPermission(ctx, kube, user, namespace, latest(newObject(rbacAPI, "ClusterRole", "", role)))).To(Succeed())
+	Expect(bind(ctx, kube, user, namespace, latest(newObject(rbacAPI, "ClusterRole", "", role)))).To(Succeed())
 	return user
 }

@@ -3,7 +3,6 @@ package integration
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -76,7 +75,6 @@ func createUserWith(ctx context.Context, c client.Client, page, role, namespace,
 // grantRoles creates the roles and binds them to a new user; see createViewer.
 func grantRoles(ctx context.Context, c client.Client, roles []*unstructured.Unstructured, namespace, omitted string) (string, error) {
 	user := uniqueName("viewer")
-	var errs []error
 	for _, role := range roles {
 		role.SetName(user)
 		if role.GetNamespace() != "" {
@@ -90,18 +88,30 @@ func grantRoles(ctx context.Context, c client.Client, roles []*unstructured.Unst
 			resources := rule.(map[string]any)["resources"].([]any)
 			return slices.Contains(resources, any(omitted))
 		})
-		binding := newObject(rbacAPI, role.GetKind()+"Binding", role.GetNamespace(), user)
-		binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": user}
-		binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
-		errs = append(errs, c.Create(ctx, role), c.Create(ctx, binding))
+		if err := c.Create(ctx, role); err != nil {
+			return "", err
+		}
+		if err := bind(ctx, c, user, role.GetNamespace(), role); err != nil {
+			return "", err
+		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return "", err
+	return user, nil
+}
+
+// bind binds a Role or ClusterRole to the user in a namespace, or in all, and waits until the API
+// server knows it.
+func bind(ctx context.Context, c client.Client, user, namespace string, role *unstructured.Unstructured) error {
+	kind := "RoleBinding"
+	if namespace == "" {
+		kind = "ClusterRoleBinding"
 	}
-	for _, role := range roles {
-		errs = append(errs, awaitPermission(ctx, c, user, role.GetNamespace(), role))
+	binding := newObject(rbacAPI, kind, namespace, uniqueName(user))
+	binding.Object["roleRef"] = map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": role.GetKind(), "name": role.GetName()}
+	binding.Object["subjects"] = []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}}
+	if err := c.Create(ctx, binding); err != nil {
+		return err
 	}
-	return user, errors.Join(errs...)
+	return awaitPermission(ctx, c, user, namespace, role)
 }
 
 // awaitPermission waits until the API server, which reads roles and bindings from a cache,
