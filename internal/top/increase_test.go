@@ -3,8 +3,10 @@ package top
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 func TestIncrease(t *testing.T) {
@@ -52,6 +54,21 @@ func TestASeriesThatVanishedCountsNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]float64{"HTTPRoute shop/web": 3, "HTTPRoute shop/new": 2}, got); diff != "" {
 		t.Errorf("requests differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRequestsAreExactWithReadingsAtDifferentTimes(t *testing.T) {
+	start := time.Now()
+	reading := func(value, seconds float64) connectorReading {
+		s := scrape{at: start.Add(time.Duration(seconds * float64(time.Second))), routes: newMetrics(), listeners: newMetrics()}
+		s.listeners.requests["web"] = counter{value: value}
+		return connectorReading{gateway: "infra/shared", scrape: s}
+	}
+	before := Reading{connectors: map[types.UID]connectorReading{"a": reading(10, 0), "b": reading(20, 0)}}
+	after := Reading{connectors: map[types.UID]connectorReading{"a": reading(15, 1), "b": reading(24, 2)}}
+	want := []Row{{Gateway: "infra/shared", Requests: 9, RequestsPerSecond: 7, ErrorRatio: new(0.0)}}
+	if diff := cmp.Diff(want, Compare(before, after, Options{By: ByGateway}).Rows); diff != "" {
+		t.Errorf("rows differ (-want +got):\n%s", diff)
 	}
 }
 

@@ -47,7 +47,9 @@ type Row struct {
 	// Gateway has the form namespace/name.
 	Gateway string `json:"gateway"`
 	// Name is empty by Gateway.
-	Name              string  `json:"name,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Requests is their number between each connector's two readings.
+	Requests          float64 `json:"requests"`
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
 	// ErrorRatio is the share of the requests that failed, or nil without requests.
 	ErrorRatio *float64  `json:"errorRatio,omitempty"`
@@ -143,7 +145,7 @@ func (m *measurement) sorted() []Row {
 	rows := make([]Row, 0, len(m.rows))
 	for k, s := range m.rows {
 		row := Row{
-			Gateway: k.gateway, Name: k.name, RequestsPerSecond: s.perSecond,
+			Gateway: k.gateway, Name: k.name, Requests: s.requests, RequestsPerSecond: s.perSecond,
 			P50: quantile(0.5, s.buckets), P99: quantile(0.99, s.buckets),
 		}
 		if s.requests > 0 {

@@ -3,7 +3,6 @@ package integration
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"os/exec"
 	"path/filepath"
 	"time"
@@ -52,7 +51,11 @@ func requestsSince(ctx context.Context, connectors *top.Connectors, before top.R
 		g.Expect(err).NotTo(HaveOccurred())
 		m := top.Compare(before, after, top.Options{By: top.ByGateway})
 		g.Expect(m.Problems).To(BeEmpty())
-		return map[int]float64{m.Connectors: math.Round(m.RequestsPerSecond * m.Seconds)}
+		requests := 0.0
+		for _, row := range m.Rows {
+			requests += row.Requests
+		}
+		return map[int]float64{m.Connectors: requests}
 	}
 }
 
@@ -142,7 +145,7 @@ var _ = Describe("the command top", envoyRollouts, func() {
 				found := map[string]float64{}
 				for _, row := range m.Rows {
 					g.Expect(row.Gateway).To(Equal(gateway))
-					found[row.Name] = math.Round(row.RequestsPerSecond * m.Seconds)
+					found[row.Name] = row.Requests
 				}
 				return found
 			}
