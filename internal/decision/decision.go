@@ -50,6 +50,8 @@ type Plane struct {
 	// Excess is why a Gateway that the other data plane serves cannot change to this one; empty
 	// if it can.
 	Excess string
+	// rendering is the table with its ingress rules, or nil.
+	rendering *ingress.Rendering
 }
 
 // Decide returns the decision about the Gateway in the Snapshot. t is its Tunnel as it
@@ -76,12 +78,7 @@ func (p *Plane) isFor(plane v1alpha1.DataPlane) bool { return p != nil && p.Resu
 func (p *Plane) Has(hash string) bool { return p != nil && p.Configuration != nil && p.Hash == hash }
 
 // Digest returns the configuration's digest, for a Gateway in the namespace.
-func (p *Plane) Digest(namespace string) *ingress.Digest {
-	if p.isFor(v1alpha1.DataPlaneEnvoy) {
-		return ingress.NewEnvoyDigest(p.Result.Table, namespace)
-	}
-	return ingress.NewDigest(p.Result.Table, namespace)
-}
+func (p *Plane) Digest(namespace string) *ingress.Digest { return p.rendering.Digest(namespace) }
 
 // Plane returns the decision for the data plane in effect. A step in the tunnel's
 // lifecycle can change the data plane in the Tunnel's record, so the result depends on t,

@@ -7,8 +7,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
-	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
 
 // Memory holds what the last decision about one Gateway leaves for the next one. The zero
@@ -23,11 +21,7 @@ type Memory struct {
 // planeMemory is what the last decision for one data plane leaves.
 type planeMemory struct {
 	gateway gateway.Memory
-	// configuration and hash are those of the table. They are nil and empty if it is nil.
-	table         *routing.Table
-	configuration *provider.Configuration
-	hash          string
-	plane         *Plane // the last one
+	plane   *Plane // the last one, or nil
 }
 
 // of returns what is known about the data plane. m can be nil.
@@ -58,22 +52,25 @@ func (m *Memory) newPlane(s *gateway.Snapshot, plane v1alpha1.DataPlane, o Optio
 	snapshot.DataPlane = plane
 	known := m.of(plane)
 	if known == nil {
-		return configured(gateway.Build(&snapshot, o.Gateway))
+		return newPlane(gateway.Build(&snapshot, o.Gateway), nil)
 	}
-	result := known.gateway.Build(&snapshot, o.Gateway)
-	if result.Table != nil && result.Table == known.table {
-		known.plane = &Plane{Result: result, Configuration: known.configuration, Hash: known.hash}
-		return known.plane
-	}
-	known.plane = configured(result)
-	known.table, known.configuration, known.hash = result.Table, known.plane.Configuration, known.plane.Hash
+	known.plane = newPlane(known.gateway.Build(&snapshot, o.Gateway), known.plane)
 	return known.plane
 }
 
-// configured returns the plane with the configuration for the result.
-func configured(result *gateway.Result) *Plane {
-	p := &Plane{Result: result, Configuration: ingress.ConfigurationFor(result.DataPlane, result.Table)}
-	if p.Configuration != nil {
+// newPlane returns the plane for the result. before is the last one, or nil.
+func newPlane(result *gateway.Result, before *Plane) *Plane {
+	var last *ingress.Rendering
+	if before != nil {
+		last = before.rendering
+	}
+	p := &Plane{Result: result, rendering: ingress.Render(result.DataPlane, result.Table, last)}
+	switch p.rendering {
+	case nil:
+	case last:
+		p.Configuration, p.Hash = before.Configuration, before.Hash
+	default:
+		p.Configuration = p.rendering.Configuration()
 		p.Hash = p.Configuration.Hash()
 	}
 	return p

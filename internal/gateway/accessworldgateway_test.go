@@ -154,7 +154,7 @@ func (g *protectedGateway) reconcile() {
 	if g.result.Table == nil {
 		g.Fatalf("the Gateway is rejected: %+v", g.result.Rejected)
 	}
-	desired := ingress.ConfigurationFor(g.plane, g.result.Table)
+	desired := ingress.Render(g.plane, g.result.Table, nil).Configuration()
 	g.publish(desired)
 	g.put(desired)
 	g.publish(desired)

@@ -125,7 +125,7 @@ func encodeDecision(t *testing.T, r *gateway.Result, step int) []byte {
 		{Push: gateway.Push{State: gateway.PushFailed, Message: "The API does not respond."}},
 	}
 	report := r.Report(outcomes[step%2])
-	configuration := ingress.ConfigurationFor(r.DataPlane, r.Table)
+	configuration := ingress.Render(r.DataPlane, r.Table, nil).Configuration()
 	hash := ""
 	if configuration != nil {
 		hash = configuration.Hash()

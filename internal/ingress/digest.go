@@ -3,12 +3,11 @@ package ingress
 import (
 	"cmp"
 	"encoding/json"
-	"hash/fnv"
-	"io"
+	"hash/maphash"
 	"maps"
 	"slices"
-	"strconv"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
@@ -30,13 +29,20 @@ type part struct {
 	hash      uint64
 }
 
-// NewEnvoyDigest returns the digest for the configuration with which Envoy serves the
-// table of a Gateway in the namespace. It returns nil for a nil table. Only hostnames
-// about which the Access settings decide can change the configuration.
-func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
-	if t == nil {
+// Digest returns the digest for a Gateway in the namespace. It returns nil for nil.
+func (r *Rendering) Digest(namespace string) *Digest {
+	switch {
+	case r == nil:
 		return nil
+	case r.plane == v1alpha1.DataPlaneEnvoy:
+		return newEnvoyDigest(r.table, namespace)
 	}
+	return newDigest(r.table, r.rules, namespace)
+}
+
+// newEnvoyDigest returns the digest for a table that Envoy serves. Only hostnames about which the
+// Access settings decide can change the configuration.
+func newEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	d := &Digest{objects: accessParts(t.Access, namespace)}
 	for _, rule := range envoyRules(t) {
 		account := namespace
@@ -60,32 +66,38 @@ func NewEnvoyDigest(t *routing.Table, namespace string) *Digest {
 	return d
 }
 
-// NewDigest returns the digest for the ingress rules that serve the table of a Gateway in
-// the namespace. It returns nil for a nil table.
-func NewDigest(t *routing.Table, namespace string) *Digest {
-	if t == nil {
-		return nil
-	}
-	d := &Digest{}
-	for _, rule := range Rules(t) {
-		if rule.Namespace == "" {
-			rule.Namespace = namespace
+// newDigest returns the digest for a table with these ingress rules.
+func newDigest(t *routing.Table, rules []Rule, namespace string) *Digest {
+	d := &Digest{rules: make([]part, 0, len(rules)+1), objects: make([]part, 0, len(rules)+len(t.Groups)+1)}
+	hashes := make(map[*routing.Entry]uint64, len(rules))
+	for i := range rules {
+		rule := &rules[i]
+		hash := hashOfRule(rule)
+		d.rules = append(d.rules, part{cmp.Or(rule.Namespace, namespace), hash})
+		if rule.isOwn() {
+			hashes[rule.Entry] = hash
 		}
-		d.rules = append(d.rules, part{rule.Namespace, hashOfRule(&rule)})
 	}
 	tunnel := append(accessParts(t.Access, namespace), part{namespace, hashOf(t.OriginRequest)})
 	d.rules, d.objects = append(d.rules, tunnel...), append(d.objects, tunnel...)
-	// Access does not come from the routes, so it is no part of the entries.
-	b := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
+	withoutAccess := newBuilder(&routing.Table{ClusterDomain: t.ClusterDomain, OriginRequest: t.OriginRequest}, 0, 0)
 	for i := range t.Groups {
 		g := &t.Groups[i]
-		d.objects = append(d.objects, part{g.Namespace, hashOf(g.Hostname)})
+		d.objects = append(d.objects, part{g.Namespace, hashOfTexts(g.Hostname)})
 		for _, e := range g.Entries {
-			rule, route := b.entryRule(e, e.Hostname), e.Source.Route
-			d.objects = append(d.objects, part{rule.Namespace, hashOfRule(&rule, route.Kind, route.Name, strconv.FormatInt(route.Created, 10))})
+			hash, ok := hashes[e]
+			if !ok {
+				hash = hashOfRule(new(withoutAccess.entryRule(e, e.Hostname)))
+			}
+			d.objects = append(d.objects, part{e.Source.Route.Namespace, hashOfObject(e.Source.Route, hash)})
 		}
 	}
 	return d
+}
+
+// isOwn reports whether the rule contains nothing but its entry: Access does not come from routes.
+func (r *Rule) isOwn() bool {
+	return r.Entry != nil && r.Hostname == r.Entry.Hostname && (r.OriginRequest == nil || r.OriginRequest.Access == nil)
 }
 
 // accessParts returns one part for the requirements of each namespace that accounts for
@@ -109,26 +121,41 @@ func accessParts(access routing.Access, namespace string) []part {
 	return parts
 }
 
-// hashOfRule returns the hash of a rule and the texts. Encoding thousands of rules as JSON
-// would take longer than the decision about them.
-func hashOfRule(r *Rule, texts ...string) uint64 {
-	h := fnv.New64a()
-	for _, text := range append(texts, r.Hostname, r.Path, r.Service) {
-		_, _ = io.WriteString(h, text) // never fails
-		_, _ = h.Write([]byte{0})      // no text contains it
+// seed is for all hashes, which never leave the process.
+var seed = maphash.MakeSeed()
+
+// hashOfRule returns the hash of a rule. Encoding thousands of rules as JSON would take longer
+// than the decision about them.
+func hashOfRule(r *Rule) uint64 {
+	if r.OriginRequest == nil {
+		return hashOfTexts(r.Hostname, r.Path, r.Service)
 	}
-	if r.OriginRequest != nil {
-		encoded, _ := json.Marshal(r.OriginRequest) // strings, integers and booleans always marshal
-		_, _ = h.Write(encoded)
+	encoded, _ := json.Marshal(r.OriginRequest) // strings, integers and booleans always marshal
+	return hashOfTexts(r.Hostname, r.Path, r.Service, string(encoded))
+}
+
+// hashOfObject returns the hash of a route with one of its rules.
+func hashOfObject(r *routing.Route, rule uint64) uint64 {
+	return maphash.Comparable(seed, struct {
+		kind, name string
+		created    int64
+		rule       uint64
+	}{r.Kind, r.Name, r.Created, rule})
+}
+
+func hashOfTexts(texts ...string) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	for _, text := range texts {
+		_, _ = h.WriteString(text) // never fails
+		_ = h.WriteByte(0)         // no text contains it
 	}
 	return h.Sum64()
 }
 
 func hashOf(value any) uint64 {
 	encoded, _ := json.Marshal(value) // strings, integers and booleans always marshal
-	h := fnv.New64a()
-	_, _ = h.Write(encoded) // never fails
-	return h.Sum64()
+	return maphash.Bytes(seed, encoded)
 }
 
 // ChangedNamespaces returns the namespaces whose objects account for the differences

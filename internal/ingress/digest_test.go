@@ -20,6 +20,10 @@ func entryOf(namespace, hostname, path, service string) *routing.Entry {
 	return e
 }
 
+func digestOf(plane v1alpha1.DataPlane, t *routing.Table) *ingress.Digest {
+	return ingress.Render(plane, t, nil).Digest("infra")
+}
+
 func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 	a, b := entryOf("team-a", "x.example.com", "/a", "cart"), entryOf("team-b", "x.example.com", "/b", "cart")
 	wider := routing.Group{Entries: []*routing.Entry{entryOf("infra", "", "", "pages")}}
@@ -61,7 +65,7 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 		"another order with unknown reason": {table("sets", b, a), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ingress.NewDigest(base, "infra").ChangedNamespaces(ingress.NewDigest(test.next, "infra"))
+			got := digestOf(v1alpha1.DataPlaneIngressRules, base).ChangedNamespaces(digestOf(v1alpha1.DataPlaneIngressRules, test.next))
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("the namespaces differ (-want +got):\n%s", diff)
 			}
@@ -73,8 +77,8 @@ func TestChangedNamespacesAreThoseWhoseRulesChanged(t *testing.T) {
 // namespaces, although it has no rule of its own.
 func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 	narrow := routing.Group{Hostname: "x.example.com", Namespace: "team-a", Entries: []*routing.Entry{entryOf("team-a", "x.example.com", "/a", "cart")}}
-	before := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow}}, "infra")
-	after := ingress.NewDigest(&routing.Table{Groups: []routing.Group{narrow, {Hostname: "*.com", Namespace: "team-b"}}}, "infra")
+	before := digestOf(v1alpha1.DataPlaneIngressRules, &routing.Table{Groups: []routing.Group{narrow}})
+	after := digestOf(v1alpha1.DataPlaneIngressRules, &routing.Table{Groups: []routing.Group{narrow, {Hostname: "*.com", Namespace: "team-b"}}})
 	for _, got := range [][]string{before.ChangedNamespaces(after), after.ChangedNamespaces(before)} {
 		if diff := cmp.Diff([]string{"team-b"}, got); diff != "" {
 			t.Errorf("the namespaces differ (-want +got):\n%s", diff)
@@ -92,8 +96,8 @@ func TestEnvoyDigestNamesNamespacesWithAccess(t *testing.T) {
 		}
 		return t
 	}
-	before := ingress.NewEnvoyDigest(table("a.example.org"), "infra")
-	after := ingress.NewEnvoyDigest(table("a.example.org", "b.example.com", "c.example.org"), "infra")
+	before := digestOf(v1alpha1.DataPlaneEnvoy, table("a.example.org"))
+	after := digestOf(v1alpha1.DataPlaneEnvoy, table("a.example.org", "b.example.com", "c.example.org"))
 	if diff := cmp.Diff([]string{"b"}, before.ChangedNamespaces(after)); diff != "" {
 		t.Errorf("namespaces differ (-want +got):\n%s", diff)
 	}
@@ -101,10 +105,10 @@ func TestEnvoyDigestNamesNamespacesWithAccess(t *testing.T) {
 	policy.Access["b.example.com"] = &routing.Requirement{Closed: true, Namespace: "b"}
 	protected := table("b.example.com")
 	protected.Access["b.example.com"] = &routing.Requirement{TeamName: "example", AUDTags: []string{"tag"}, Namespace: "b"}
-	if diff := cmp.Diff([]string{"b"}, ingress.NewEnvoyDigest(policy, "infra").ChangedNamespaces(ingress.NewEnvoyDigest(protected, "infra"))); diff != "" {
+	if diff := cmp.Diff([]string{"b"}, digestOf(v1alpha1.DataPlaneEnvoy, policy).ChangedNamespaces(digestOf(v1alpha1.DataPlaneEnvoy, protected))); diff != "" {
 		t.Errorf("namespaces of a policy differ (-want +got):\n%s", diff)
 	}
-	if ingress.NewEnvoyDigest(nil, "infra") != nil {
+	if digestOf(v1alpha1.DataPlaneEnvoy, nil) != nil {
 		t.Error("a nil table has a digest")
 	}
 }

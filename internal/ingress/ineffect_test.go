@@ -56,7 +56,7 @@ func TestRulesInEffectRequireWhatTheTableRequires(t *testing.T) {
 		for seed := range uint64(2000) {
 			table := randomTable(rand.New(rand.NewPCG(seed, 3))) //nolint:gosec // the test must be reproducible
 			slices.SortFunc(table.Groups, func(a, b routing.Group) int { return routing.CompareGroups(a.Hostname, b.Hostname) })
-			inEffect := ingress.InEffect(*ingress.ConfigurationFor(plane, table))
+			inEffect := ingress.InEffect(*ingress.Render(plane, table, nil).Configuration())
 			for _, host := range table.Hosts() {
 				if host.Access.IsClosed() && plane == v1alpha1.DataPlaneEnvoy || len(host.Entries) == 0 {
 					continue // without a rule

@@ -36,22 +36,13 @@ type Rule struct {
 	Namespace string
 }
 
-// ConfigurationFor returns the tunnel configuration for the data plane:
-// [EnvoyConfiguration] or [Configuration].
-func ConfigurationFor(plane v1alpha1.DataPlane, t *routing.Table) *provider.Configuration {
-	if plane == v1alpha1.DataPlaneEnvoy {
-		return EnvoyConfiguration(t)
-	}
-	return Configuration(t)
-}
-
 // Configuration returns the tunnel configuration for the table. It returns nil for
 // a nil table: the tunnel then keeps its last configuration.
 func Configuration(t *routing.Table) *provider.Configuration {
-	if t == nil {
-		return nil
-	}
-	rules := Rules(t)
+	return Render(v1alpha1.DataPlaneIngressRules, t, nil).Configuration()
+}
+
+func newConfiguration(t *routing.Table, rules []Rule) *provider.Configuration {
 	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(rules))}
 	if t.OriginRequest != nil {
 		c.OriginRequest = renderOriginRequest(*t.OriginRequest)

@@ -1,0 +1,86 @@
+package ingress
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
+	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
+	"github.com/tunnel-gateway/tunnel-gateway/provider"
+)
+
+// Rendering is a routing table with the ingress rules for its data plane. Nothing changes it.
+type Rendering struct {
+	plane v1alpha1.DataPlane
+	table *routing.Table
+	rules []Rule // nil with Envoy, which has few
+}
+
+// Render returns the rendering of a table, or nil for a nil table. before is an earlier one, or
+// nil: it makes this one faster, and does not affect it. It is returned for the same table.
+func Render(plane v1alpha1.DataPlane, t *routing.Table, before *Rendering) *Rendering {
+	r := &Rendering{plane: plane, table: t}
+	switch {
+	case t == nil:
+		return nil
+	case before != nil && before.plane == plane && before.table == t:
+		return before
+	case plane == v1alpha1.DataPlaneEnvoy:
+		return r
+	}
+	if replaced, ok := before.replaced(r); ok {
+		r.rules = before.replace(replaced)
+	} else {
+		r.rules = Rules(t)
+	}
+	return r
+}
+
+// Configuration returns the tunnel's configuration, or nil for nil: the tunnel then keeps its last one.
+func (r *Rendering) Configuration() *provider.Configuration {
+	switch {
+	case r == nil:
+		return nil
+	case r.plane == v1alpha1.DataPlaneEnvoy:
+		return EnvoyConfiguration(r.table)
+	}
+	return newConfiguration(r.table, r.rules)
+}
+
+// replaced returns the entries that differ from the next rendering, with the next ones. It
+// returns false if the renderings differ in more than the entries' actions: these determine
+// neither which rules there are nor their order.
+func (r *Rendering) replaced(next *Rendering) (map[*routing.Entry]*routing.Entry, bool) {
+	if r == nil || r.plane != next.plane || r.table.ClusterDomain != next.table.ClusterDomain ||
+		r.table.OriginRequest != next.table.OriginRequest || !maps.Equal(r.table.Access, next.table.Access) {
+		return nil, false
+	}
+	replaced := map[*routing.Entry]*routing.Entry{}
+	haveSameRules := slices.EqualFunc(r.table.Groups, next.table.Groups, func(a, b routing.Group) bool {
+		return a.Hostname == b.Hostname && a.Namespace == b.Namespace && slices.EqualFunc(a.Entries, b.Entries, func(x, y *routing.Entry) bool {
+			if x != y {
+				replaced[x] = y
+			}
+			return x == y || differsOnlyInAction(x, y)
+		})
+	})
+	return replaced, haveSameRules
+}
+
+func differsOnlyInAction(a, b *routing.Entry) bool {
+	other := *b
+	other.Action = a.Action
+	return *a == other
+}
+
+// replace returns the rules with other entries in the place of some.
+func (r *Rendering) replace(replaced map[*routing.Entry]*routing.Entry) []Rule {
+	rules := slices.Clone(r.rules)
+	b := newBuilder(r.table, 0, 0)
+	for i := range rules {
+		if next := replaced[rules[i].Entry]; next != nil {
+			rules[i] = b.entryRule(next, rules[i].Hostname)
+		}
+	}
+	return rules
+}
