@@ -178,6 +178,7 @@ func (d *Digest) ChangedNamespaces(next *Digest) []string {
 
 // changedParts returns the namespaces whose parts differ, in order.
 func changedParts(before, after []part) []string {
+	before, after = withoutSame(before, after)
 	old, current := byNamespace(before), byNamespace(after)
 	var changed []string
 	for namespace, hashes := range old {
@@ -192,6 +193,17 @@ func changedParts(before, after []part) []string {
 	}
 	slices.Sort(changed)
 	return changed
+}
+
+// withoutSame returns the parts without those at both ends that are the same.
+func withoutSame(a, b []part) (restOfA, restOfB []part) {
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return a, b
 }
 
 // byNamespace returns the hashes for each namespace.

@@ -15,10 +15,10 @@ import (
 
 // configurationResponse is the API's response with a configuration. The cloudflare-go
 // type is not used because it drops unknown fields.
-type configurationResponse struct {
+type configurationResponse[C json.RawMessage | ignored] struct {
 	Result *struct {
 		Version provider.Version `json:"version"`
-		Config  json.RawMessage  `json:"config"`
+		Config  C                `json:"config"`
 		// Source is "cloudflare" or "local"; empty means "cloudflare".
 		Source string `json:"source"`
 	} `json:"result"`
@@ -26,7 +26,7 @@ type configurationResponse struct {
 
 // check returns the error for a success response that has no result or belongs to a
 // locally managed tunnel.
-func (r *configurationResponse) check() error {
+func (r *configurationResponse[C]) check() error {
 	switch {
 	case r.Result == nil:
 		return unexpected("no result")
@@ -35,6 +35,11 @@ func (r *configurationResponse) check() error {
 	}
 	return nil
 }
+
+// ignored is a part of a response that nothing needs, and that can be large.
+type ignored struct{}
+
+func (ignored) UnmarshalJSON([]byte) error { return nil }
 
 // Configuration is documented at [provider.Provider].
 func (p *Provider) Configuration(
@@ -75,7 +80,7 @@ func (p *Provider) readRaw(ctx context.Context, id provider.TunnelID) (json.RawM
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationGetParams
 	params.AccountID.Value = p.accountID
-	var response configurationResponse
+	var response configurationResponse[json.RawMessage]
 	err := p.call(ctx, idempotent, func(options ...option.RequestOption) error {
 		options = append(options, option.WithResponseBodyInto(&response))
 		_, err := p.tunnels.Configurations.Get(ctx, string(id), params, options...)
@@ -116,12 +121,16 @@ func (p *Provider) write(
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationUpdateParams
 	params.AccountID.Value = p.accountID
-	var response configurationResponse
+	var response configurationResponse[ignored]
 	err = p.call(ctx, idempotent, func(options ...option.RequestOption) error {
+		var encoded []byte // the client's decoder would copy it several times
 		options = append(options,
-			option.WithRequestBody("application/json", body), option.WithResponseBodyInto(&response))
+			option.WithRequestBody("application/json", body), option.WithResponseBodyInto(&encoded))
 		_, err := p.tunnels.Configurations.Update(ctx, string(id), params, options...)
-		return err
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(encoded, &response)
 	})
 	if e, ok := errors.AsType[*responseError](err); ok && e.status == http.StatusBadRequest {
 		return 0, &provider.InvalidError{Rule: -1, Message: e.message}
