@@ -1,9 +1,11 @@
 package provider
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 )
 
 // Configuration is a tunnel's remote configuration. Calls read and replace it as a whole.
@@ -68,18 +70,39 @@ type AccessSettings struct {
 // Hash returns the configuration's SHA-256 without UnknownFields, in hexadecimal.
 // Connectors behave the same with two configurations that have the same hash.
 func (c Configuration) Hash() string {
-	sum := sha256.Sum256(c.encode())
-	return hex.EncodeToString(sum[:])
+	hash := sha256.New()
+	c.encode(hash)
+	return hex.EncodeToString(hash.Sum(nil))
 }
 
 // Size returns how many bytes the configuration has as JSON, without UnknownFields.
-func (c Configuration) Size() int { return len(c.encode()) }
+func (c Configuration) Size() int {
+	var size countingWriter
+	c.encode(&size)
+	return int(size)
+}
 
-// encode returns the configuration as JSON, without UnknownFields.
-func (c Configuration) encode() []byte {
+// encode writes the configuration as JSON, without UnknownFields. It makes no copy, because a
+// configuration can have megabytes.
+func (c Configuration) encode(w io.Writer) {
 	if c.Ingress == nil {
 		c.Ingress = []IngressRule{}
 	}
-	encoded, _ := json.Marshal(c) // strings, integers and booleans always marshal
-	return encoded
+	_ = json.NewEncoder(withoutNewline{w}).Encode(c) // strings, integers and booleans always marshal
+}
+
+// withoutNewline removes the newline that ends a JSON value. The value contains no other one.
+type withoutNewline struct{ io.Writer }
+
+func (w withoutNewline) Write(p []byte) (int, error) {
+	_, err := w.Writer.Write(bytes.TrimSuffix(p, []byte("\n")))
+	return len(p), err
+}
+
+// countingWriter counts the bytes.
+type countingWriter int
+
+func (n *countingWriter) Write(p []byte) (int, error) {
+	*n += countingWriter(len(p))
+	return len(p), nil
 }

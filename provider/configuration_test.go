@@ -1,7 +1,9 @@
 package provider
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +65,18 @@ func TestHashCoversModelledFields(t *testing.T) {
 	withDefaults.OriginRequest.ConnectTimeout = &timeout
 	if base.Hash() == withDefaults.Hash() {
 		t.Error("configurations with different defaults have the same hash")
+	}
+}
+
+// Tunnel objects keep the hash, so another controller version must return the same.
+func TestHashIsThatOfTheJSON(t *testing.T) {
+	c := Configuration{Ingress: []IngressRule{{Hostname: "a.example.com", Path: "^/a&b$", Service: "http://a"}, {Service: "http_status:404"}}}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%x", sha256.Sum256(encoded)); c.Hash() != want {
+		t.Errorf("the hash of %s is %s, want %s", encoded, c.Hash(), want)
 	}
 }
 
