@@ -9,18 +9,21 @@ import (
 )
 
 // InEffect returns what a tunnel's configuration requires of requests, by the hostname of
-// its rules, and nothing if no rule requires anything. [routing.Access.Of] finds the
-// requirement for any other hostname.
+// its rules: nil for an open one. [routing.Access.Of] finds the requirement for any other
+// hostname.
 //
 // A hostname demands a token only if all its rules that lead to a backend demand the same
 // one, including the rules for wider hostnames that its requests can meet. It is closed if
 // its requests meet nothing but a rule with the status 403. With Envoy, a closed hostname has
 // no rule, so InEffect does not know about it.
 func InEffect(c provider.Configuration) routing.Access {
+	access := make(routing.Access, len(c.Ingress))
 	if !slices.ContainsFunc(c.Ingress, requires) {
-		return nil // most Gateways
+		for _, rule := range c.Ingress { // of most Gateways
+			access[ruleHostname(rule)] = nil
+		}
+		return access
 	}
-	access := routing.Access{}
 	rules := indexRules(c, "")
 	for hostname := range rules.byHostname {
 		access[hostname] = requirementOf(rules.met(hostname))
