@@ -15,10 +15,10 @@ import (
 
 // configurationResponse is the API's response with a configuration. The cloudflare-go
 // type is not used because it drops unknown fields.
-type configurationResponse[C json.RawMessage | ignored] struct {
+type configurationResponse struct {
 	Result *struct {
 		Version provider.Version `json:"version"`
-		Config  C                `json:"config"`
+		Config  json.RawMessage  `json:"config"`
 		// Source is "cloudflare" or "local"; empty means "cloudflare".
 		Source string `json:"source"`
 	} `json:"result"`
@@ -26,7 +26,7 @@ type configurationResponse[C json.RawMessage | ignored] struct {
 
 // check returns the error for a success response that has no result or belongs to a
 // locally managed tunnel.
-func (r *configurationResponse[C]) check() error {
+func (r *configurationResponse) check() error {
 	switch {
 	case r.Result == nil:
 		return unexpected("no result")
@@ -35,11 +35,6 @@ func (r *configurationResponse[C]) check() error {
 	}
 	return nil
 }
-
-// ignored is a part of a response that nothing needs, and that can be large.
-type ignored struct{}
-
-func (ignored) UnmarshalJSON([]byte) error { return nil }
 
 // Configuration is documented at [provider.Provider].
 func (p *Provider) Configuration(
@@ -80,7 +75,7 @@ func (p *Provider) readRaw(ctx context.Context, id provider.TunnelID) (json.RawM
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationGetParams
 	params.AccountID.Value = p.accountID
-	var response configurationResponse[json.RawMessage]
+	var response configurationResponse
 	err := p.call(ctx, idempotent, func(options ...option.RequestOption) error {
 		options = append(options, option.WithResponseBodyInto(&response))
 		_, err := p.tunnels.Configurations.Get(ctx, string(id), params, options...)
@@ -121,7 +116,7 @@ func (p *Provider) write(
 	}
 	var params zero_trust.TunnelCloudflaredConfigurationUpdateParams
 	params.AccountID.Value = p.accountID
-	var response configurationResponse[ignored]
+	var response configurationResponse
 	err = p.call(ctx, idempotent, func(options ...option.RequestOption) error {
 		var encoded []byte // the client's decoder would copy it several times
 		options = append(options,
