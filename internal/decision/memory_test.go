@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -24,11 +27,21 @@ func withHostname(s *gateway.Snapshot, hostname gatewayv1.Hostname) *gateway.Sna
 	return &next
 }
 
+// withService returns the Snapshot with the Service that its route names.
+func withService(s *gateway.Snapshot) *gateway.Snapshot {
+	next := *s
+	next.Services.Set(types.NamespacedName{Namespace: "infra", Name: "web"}, &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	})
+	return &next
+}
+
 // A decision with a memory equals the decision without, through every change of data plane.
 func TestMemoryDoesNotAffectDecisions(t *testing.T) {
 	changing := recorded(rules)
 	changing.Status.DataPlaneChange = &v1alpha1.DataPlaneChange{To: envoy, Phase: v1alpha1.DataPlaneAddingEnvoy}
 	asksRules, asksEnvoy := snapshot(rules), snapshot(envoy)
+	withoutService := withHostname(asksRules, "a.example.com")
 	m := &decision.Memory{}
 	for i, step := range []struct {
 		snapshot *gateway.Snapshot
@@ -36,7 +49,9 @@ func TestMemoryDoesNotAffectDecisions(t *testing.T) {
 	}{
 		{asksRules, nil},
 		{asksRules, recorded(rules)},
-		{withHostname(asksRules, "a.example.com"), recorded(rules)},
+		{withoutService, recorded(rules)},
+		{withService(withoutService), recorded(rules)},
+		{withoutService, recorded(rules)},
 		{withHostname(asksEnvoy, "a.example.com"), recorded(rules)},
 		{withHostname(asksEnvoy, "b.example.com"), changing},
 		{asksEnvoy, changing},

@@ -70,7 +70,7 @@ func TestMemoryNeedsEveryDependency(t *testing.T) {
 func checkMemory(t *testing.T, w *memoryWorld, steps int, kept, built *int) string {
 	t.Helper()
 	memories := map[v1alpha1.DataPlane]*gateway.Memory{v1alpha1.DataPlaneIngressRules: {}, v1alpha1.DataPlaneEnvoy: {}}
-	last := map[v1alpha1.DataPlane]*gateway.Result{}
+	last, renderings := map[v1alpha1.DataPlane]*gateway.Result{}, map[v1alpha1.DataPlane]*ingress.Rendering{}
 	plane := pick(w.randomizer, v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy)
 	var left leftover
 	left.encoded = encodeParts(t, left.values())
@@ -87,11 +87,12 @@ func checkMemory(t *testing.T, w *memoryWorld, steps int, kept, built *int) stri
 			*kept++
 		}
 		last[plane] = result
-		want, got := encodeDecision(t, gateway.Build(s, bothDataPlanes), step), encodeDecision(t, result, step)
+		renderings[plane] = ingress.Render(result.DataPlane, result.Table, renderings[plane])
+		want, got := encodeDecision(t, gateway.Build(s, bothDataPlanes), nil, step), encodeDecision(t, result, renderings[plane], step)
 		if !bytes.Equal(want, got) {
 			return fmt.Sprintf("after %v, the memory affects the decision (-without +with):\n%s", w.edits, cmp.Diff(indent(want), indent(got)))
 		}
-		left = leftover{table: result.Table, report: report(result, s)}
+		left = leftover{table: result.Table, rendering: renderings[plane], report: report(result, s)}
 		left.encoded = encodeParts(t, left.values())
 	}
 	return ""
@@ -99,13 +100,14 @@ func checkMemory(t *testing.T, w *memoryWorld, steps int, kept, built *int) stri
 
 // leftover is what stays valid of a decision after the next one.
 type leftover struct {
-	table   *routing.Table
-	report  gateway.Report
-	encoded []byte
+	table     *routing.Table
+	rendering *ingress.Rendering
+	report    gateway.Report
+	encoded   []byte
 }
 
 func (l *leftover) values() []any {
-	return []any{encodeTable(l.table), l.report.Gateway, l.report.ListenerSets, l.report.Routes, l.report.Policies}
+	return []any{encodeTable(l.table), l.rendering.Configuration(), l.report.Gateway, l.report.ListenerSets, l.report.Routes, l.report.Policies}
 }
 
 func encodeParts(t *testing.T, parts []any) []byte {
@@ -117,15 +119,16 @@ func encodeParts(t *testing.T, parts []any) []byte {
 	return encoded
 }
 
-// encodeDecision returns everything that follows from a decision, as JSON.
-func encodeDecision(t *testing.T, r *gateway.Result, step int) []byte {
+// encodeDecision returns everything that follows from a decision, as JSON. before is a rendering of
+// its table or an earlier one, or nil.
+func encodeDecision(t *testing.T, r *gateway.Result, before *ingress.Rendering, step int) []byte {
 	t.Helper()
 	outcomes := []gateway.Outcome{
 		{Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: "f70ff985-a4ef-4643-bbbc-4a0ed4fc8415", DNS: &gateway.DNS{}},
 		{Push: gateway.Push{State: gateway.PushFailed, Message: "The API does not respond."}},
 	}
 	report := r.Report(outcomes[step%2])
-	configuration := ingress.Render(r.DataPlane, r.Table, nil).Configuration()
+	configuration := ingress.Render(r.DataPlane, r.Table, before).Configuration()
 	hash := ""
 	if configuration != nil {
 		hash = configuration.Hash()

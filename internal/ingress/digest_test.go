@@ -86,6 +86,20 @@ func TestAListenerWithoutRulesAccountsForTheRulesOfOthers(t *testing.T) {
 	}
 }
 
+// The rule for a hostname that the settings open is not due to the route behind it.
+func TestSettingsAccountForRulesOfSeparateHostnames(t *testing.T) {
+	wildcard := routing.Group{Hostname: "*.example.com", Namespace: "sets", Entries: []*routing.Entry{entryOf("team-a", "*.example.com", "", "cart")}}
+	token := &routing.Requirement{TeamName: "example", AUDTags: []string{"tag"}}
+	table := func(access routing.Access) *routing.Table {
+		return &routing.Table{Access: access, Groups: []routing.Group{wildcard}}
+	}
+	before := digestOf(v1alpha1.DataPlaneIngressRules, table(routing.Access{"*.example.com": token, "a.example.com": nil}))
+	after := digestOf(v1alpha1.DataPlaneIngressRules, table(routing.Access{"*.example.com": token}))
+	if diff := cmp.Diff([]string{"infra"}, before.ChangedNamespaces(after)); diff != "" {
+		t.Errorf("the namespaces differ (-want +got):\n%s", diff)
+	}
+}
+
 // With Envoy, only hostnames about which the Access settings decide cause writes.
 func TestEnvoyDigestNamesNamespacesWithAccess(t *testing.T) {
 	table := func(hostnames ...string) *routing.Table {

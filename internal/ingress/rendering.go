@@ -19,21 +19,21 @@ type Rendering struct {
 // Render returns the rendering of a table, or nil for a nil table. before is an earlier one, or
 // nil: it makes this one faster, and does not affect it. It is returned for the same table.
 func Render(plane v1alpha1.DataPlane, t *routing.Table, before *Rendering) *Rendering {
-	r := &Rendering{plane: plane, table: t}
 	switch {
 	case t == nil:
 		return nil
 	case before != nil && before.plane == plane && before.table == t:
 		return before
 	case plane == v1alpha1.DataPlaneEnvoy:
-		return r
+		return &Rendering{plane: plane, table: t}
 	}
-	if replaced, ok := before.replaced(r); ok {
-		r.rules = before.replace(replaced)
+	next := &Rendering{plane: plane, table: t}
+	if replacements, ok := before.replacements(next); ok {
+		next.rules = before.withReplacements(replacements)
 	} else {
-		r.rules = Rules(t)
+		next.rules = Rules(t)
 	}
-	return r
+	return next
 }
 
 // Configuration returns the tunnel's configuration, or nil for nil: the tunnel then keeps its last one.
@@ -47,24 +47,24 @@ func (r *Rendering) Configuration() *provider.Configuration {
 	return newConfiguration(r.table, r.rules)
 }
 
-// replaced returns the entries that differ from the next rendering, with the next ones. It
-// returns false if the renderings differ in more than the entries' actions: these determine
+// replacements returns the entries that the next rendering replaces, with the next ones. It
+// returns false if the renderings differ in more than the entries' actions, which determine
 // neither which rules there are nor their order.
-func (r *Rendering) replaced(next *Rendering) (map[*routing.Entry]*routing.Entry, bool) {
+func (r *Rendering) replacements(next *Rendering) (map[*routing.Entry]*routing.Entry, bool) {
 	if r == nil || r.plane != next.plane || r.table.ClusterDomain != next.table.ClusterDomain ||
 		r.table.OriginRequest != next.table.OriginRequest || !maps.Equal(r.table.Access, next.table.Access) {
 		return nil, false
 	}
-	replaced := map[*routing.Entry]*routing.Entry{}
+	replacements := map[*routing.Entry]*routing.Entry{}
 	haveSameRules := slices.EqualFunc(r.table.Groups, next.table.Groups, func(a, b routing.Group) bool {
 		return a.Hostname == b.Hostname && a.Namespace == b.Namespace && slices.EqualFunc(a.Entries, b.Entries, func(x, y *routing.Entry) bool {
 			if x != y {
-				replaced[x] = y
+				replacements[x] = y
 			}
 			return x == y || differsOnlyInAction(x, y)
 		})
 	})
-	return replaced, haveSameRules
+	return replacements, haveSameRules
 }
 
 func differsOnlyInAction(a, b *routing.Entry) bool {
@@ -73,12 +73,12 @@ func differsOnlyInAction(a, b *routing.Entry) bool {
 	return *a == other
 }
 
-// replace returns the rules with other entries in the place of some.
-func (r *Rendering) replace(replaced map[*routing.Entry]*routing.Entry) []Rule {
+// withReplacements returns the rules with other entries in the place of some.
+func (r *Rendering) withReplacements(replacements map[*routing.Entry]*routing.Entry) []Rule {
 	rules := slices.Clone(r.rules)
 	b := newBuilder(r.table, 0, 0)
 	for i := range rules {
-		if next := replaced[rules[i].Entry]; next != nil {
+		if next := replacements[rules[i].Entry]; next != nil {
 			rules[i] = b.entryRule(next, rules[i].Hostname)
 		}
 	}

@@ -1,6 +1,7 @@
 package ingress_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -61,32 +62,53 @@ func editEntries(t *routing.Table, dice *rand.Rand, edit func(*routing.Entry)) {
 func TestRenderingIsTheSameWithAnEarlierOne(t *testing.T) {
 	for name, edit := range tableEdits {
 		t.Run(name, func(t *testing.T) {
-			edits := 0
+			changes := 0
 			for seed := range uint64(500) {
 				dice := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // the test must be reproducible
-				before := randomTable(dice)
-				if len(before.Groups) == 0 {
+				table := randomTable(dice)
+				if len(table.Groups) < 2 {
 					continue
 				}
-				editEntries(before, dice, func(e *routing.Entry) { e.OriginRequest = &v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)} })
-				after := *before
-				after.Groups = slices.Clone(before.Groups)
-				edit(&after, dice)
-				earlier, want := ingress.Render(v1alpha1.DataPlaneIngressRules, before, nil), ingress.Render(v1alpha1.DataPlaneIngressRules, &after, nil)
-				got := ingress.Render(v1alpha1.DataPlaneIngressRules, &after, earlier)
-				if diff := cmp.Diff(want.Configuration(), got.Configuration()); diff != "" {
-					t.Fatalf("seed %d: the configuration differs (-want +got):\n%s", seed, diff)
-				}
-				if changed := want.Digest("infra").ChangedNamespaces(got.Digest("infra")); changed != nil {
-					t.Fatalf("seed %d: the digests differ for %q", seed, changed)
-				}
-				if len(earlier.Digest("infra").ChangedNamespaces(got.Digest("infra"))) > 0 {
-					edits++
+				editEntries(table, dice, func(e *routing.Entry) { e.OriginRequest = &v1alpha1.OriginRequest{HTTP2Origin: ptr.To(true)} })
+				last := ingress.Render(v1alpha1.DataPlaneIngressRules, table, nil)
+				for range 2 {
+					next := *table
+					next.Groups = slices.Clone(table.Groups)
+					edit(&next, dice)
+					want, got := ingress.Render(v1alpha1.DataPlaneIngressRules, &next, nil), ingress.Render(v1alpha1.DataPlaneIngressRules, &next, last)
+					if diff := cmp.Diff(want.Configuration(), got.Configuration()); diff != "" {
+						t.Fatalf("seed %d: the configuration differs (-want +got):\n%s", seed, diff)
+					}
+					if changed := want.Digest("infra").ChangedNamespaces(got.Digest("infra")); changed != nil {
+						t.Fatalf("seed %d: the digests differ for %q", seed, changed)
+					}
+					if len(last.Digest("infra").ChangedNamespaces(got.Digest("infra"))) > 0 {
+						changes++
+					}
+					table, last = &next, got
 				}
 			}
-			if (edits > 0) != (name != "nothing") {
-				t.Errorf("%d changes have an effect", edits)
+			if (changes > 0) != (name != "nothing") {
+				t.Errorf("%d changes have an effect", changes)
 			}
 		})
+	}
+}
+
+// Rules whose entries stay are not rendered again.
+func TestRenderingTakesOverUnchangedRules(t *testing.T) {
+	table := &routing.Table{Groups: []routing.Group{{Hostname: "a.example.com"}}}
+	for i := range 100 {
+		table.Groups[0].Entries = append(table.Groups[0].Entries, new(httpEntry("a.example.com", fmt.Sprintf("/%d", i), "cart")))
+	}
+	first := ingress.Render(v1alpha1.DataPlaneIngressRules, table, nil)
+	changed := *table.Groups[0].Entries[0]
+	changed.Action = httpEntry("", "", "pages").Action
+	next := table.Replace(map[*routing.Entry]*routing.Entry{table.Groups[0].Entries[0]: &changed})
+	for before, atMost := range map[*ingress.Rendering]float64{first: 20, nil: 1000} {
+		got := testing.AllocsPerRun(10, func() { ingress.Render(v1alpha1.DataPlaneIngressRules, next, before) })
+		if isFull := got > 200; got > atMost || isFull != (before == nil) {
+			t.Errorf("with an earlier rendering: %t, got %v allocations", before != nil, got)
+		}
 	}
 }
