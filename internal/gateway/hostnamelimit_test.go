@@ -15,13 +15,12 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 )
 
 // largestHost returns the hostname with the most Envoy routes, and how many.
-func largestHost(t *routing.Table) (hostname string, most int) {
-	uncounted := uncountedEntries(t)
-	for _, host := range t.Hosts() {
+func largestHost(r *gateway.Result) (hostname string, most int) {
+	uncounted := uncountedEntries(r)
+	for _, host := range r.Table.Hosts() {
 		rules := 0
 		for _, e := range host.Entries {
 			if !uncounted[e] {
@@ -55,7 +54,7 @@ func TestRoutesOfAHostnameAreLimited(t *testing.T) {
 	c.addNamespace("team", "")
 	c.addHeaderRoutes("team", "shop.example.com", 300)
 	result := gateway.Build(c.Snapshot, envoyOptions())
-	if _, most := largestHost(result.Table); most > 1000 || most < 1000-64 {
+	if _, most := largestHost(result); most > 1000 || most < 1000-64 {
 		t.Errorf("the hostname has %d Envoy routes, want about the limit of 1,000", most)
 	}
 	oldest, youngest := result.Routes[0].Parents[0].Rejected, result.Routes[299].Parents[0].Rejected
@@ -125,7 +124,7 @@ func TestTheRoutesOfAHostnameAreShared(t *testing.T) {
 			if got != test.want {
 				t.Errorf("refused and confined routes of the team and of the attacker: %v, want %v", got, test.want)
 			}
-			if hostname, most := largestHost(result.Table); most > 1000 {
+			if hostname, most := largestHost(result); most > 1000 {
 				t.Errorf("%s has %d Envoy routes", hostname, most)
 			}
 		})
@@ -145,7 +144,7 @@ func TestRulesThatAreNoLongerShadowedCount(t *testing.T) {
 		shadowing.Spec.Rules = append(shadowing.Spec.Rules, gatewayv1.HTTPRouteRule{BackendRefs: webBackend()})
 	}
 	setLimits(c.Snapshot, v1alpha1.Limits{RoutesPerHostname: new(int32(9 * 64))})
-	if hostname, most := largestHost(gateway.Build(c.Snapshot, envoyOptions()).Table); most > 9*64 {
+	if hostname, most := largestHost(gateway.Build(c.Snapshot, envoyOptions())); most > 9*64 {
 		t.Errorf("%s has %d Envoy routes, want at most %d", hostname, most, 9*64)
 	}
 }
@@ -160,7 +159,7 @@ func checkHostnames(t *testing.T, s *gateway.Snapshot, limit int32) (refused, co
 	if result.Table == nil {
 		return 0, 0
 	}
-	hostname, most := largestHost(result.Table)
+	hostname, most := largestHost(result)
 	if most > int(limit) || result.Usage.PerHostname != most {
 		t.Errorf("hostname %q has %d Envoy routes of %d, and the usage is %d (%s)", hostname, most, limit, result.Usage.PerHostname, result.Usage.Hostname)
 	}

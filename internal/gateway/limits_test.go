@@ -248,7 +248,7 @@ func attackTenants(t *testing.T, seed uint64, plane v1alpha1.DataPlane, attack f
 	}
 	if plane == v1alpha1.DataPlaneEnvoy {
 		limit := int(*limits.RulesPerTunnel) * 3 / 2
-		if rules := costOfRules(after.Table); rules > limit {
+		if rules := costOfRules(after); rules > limit {
 			t.Errorf("Envoy gets %d rules of %d", rules, limit)
 		}
 	}

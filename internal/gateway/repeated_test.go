@@ -29,7 +29,7 @@ func TestRepeatedRulesCount(t *testing.T) {
 		if result.Table == nil {
 			return
 		}
-		rules := costOfRules(result.Table)
+		rules := costOfRules(result)
 		own += result.Usage.Rules
 		for _, g := range result.Table.Groups {
 			own -= len(g.Entries)
@@ -69,10 +69,10 @@ func furtherBackends(s *gateway.Snapshot) int {
 
 // costOfRules counts Envoy's rules. A repeated rule counts ten more for each of its
 // regular expressions.
-func costOfRules(t *routing.Table) int {
+func costOfRules(r *gateway.Result) int {
 	rules := 0
-	uncounted := uncountedEntries(t)
-	for _, host := range t.Hosts() {
+	uncounted := uncountedEntries(r)
+	for _, host := range r.Table.Hosts() {
 		for _, e := range host.Entries {
 			cost := 1
 			if uncounted[e] {
@@ -87,16 +87,32 @@ func costOfRules(t *routing.Table) int {
 	return rules
 }
 
-// uncountedEntries returns the entries that count for no tenant.
-func uncountedEntries(t *routing.Table) map[*routing.Entry]bool {
+// uncountedEntries returns the entries that count for no tenant: redirects that belong to the
+// Gateway's listeners.
+func uncountedEntries(r *gateway.Result) map[*routing.Entry]bool {
 	uncounted := map[*routing.Entry]bool{}
-	for i := range t.Groups {
-		g := &t.Groups[i]
+	for i := range r.Table.Groups {
+		g := &r.Table.Groups[i]
 		for _, e := range g.Redirects {
-			uncounted[e] = e.Source.Route.Namespace == "infra" // that of the Gateway
+			uncounted[e] = !redirectsItself(r, g.Hostname)
 		}
 	}
 	return uncounted
+}
+
+// redirectsItself reports whether the ListenerSet with the hostname has an HTTP listener for a
+// wider one.
+func redirectsItself(r *gateway.Result, hostname string) bool {
+	owners := map[gateway.Owner]bool{}
+	for _, l := range r.Listeners {
+		if l.Rejected == nil && l.Hostname() == hostname && l.Owner.Kind == gateway.KindListenerSet {
+			owners[l.Owner] = true
+		}
+	}
+	return slices.ContainsFunc(r.Listeners, func(l *gateway.Listener) bool {
+		return l.Rejected == nil && owners[l.Owner] && l.Spec.Protocol == gatewayv1.HTTPProtocolType &&
+			l.Hostname() != hostname && routing.Covers(l.Hostname(), hostname)
+	})
 }
 
 func expressionsOf(m *routing.Match) int {
