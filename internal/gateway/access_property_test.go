@@ -184,7 +184,7 @@ func TestAccessIsRequiredForEveryRequest(t *testing.T) {
 		if result.Table == nil {
 			return
 		}
-		c := &accessCheck{oracle: newOracle(s), configuration: ingress.Configuration(result.Table), gaps: ingress.AccessGaps(result.Table)}
+		c := &accessCheck{oracle: newOracle(s), configuration: rulesConfiguration(result.Table), gaps: ingress.AccessGaps(result.Table)}
 		c.rules = compile(t, c.configuration)
 		dice := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // the test must be reproducible
 		hosts, paths := append(hostsAround(s), accessHosts()...), pathsAround(s)

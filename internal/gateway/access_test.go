@@ -90,6 +90,6 @@ func BenchmarkBuildWithAccess(b *testing.B) {
 	s.HTTPRoutes = append(s.HTTPRoutes, route)
 	b.ReportAllocs()
 	for b.Loop() {
-		ingress.Configuration(gateway.Build(s, randomOptions).Table)
+		rulesConfiguration(gateway.Build(s, randomOptions).Table)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // BenchmarkBuild measures Build for clusters in which each team has a namespace with a
@@ -20,7 +19,7 @@ import (
 // has ten times as many teams. It must take less than 40 ms and 60 MB on a small machine
 // with two cores, and less than eleven times as long as the smaller cluster.
 func BenchmarkBuild(b *testing.B) {
-	forEachSize(b, func(s *gateway.Snapshot) { ingress.Configuration(gateway.Build(s, randomOptions).Table) })
+	forEachSize(b, func(s *gateway.Snapshot) { rulesConfiguration(gateway.Build(s, randomOptions).Table) })
 }
 
 // BenchmarkBuildOneGroup measures Build for one listener with many routes, which the
@@ -35,7 +34,7 @@ func BenchmarkBuildOneGroup(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		ingress.Configuration(gateway.Build(s, randomOptions).Table)
+		rulesConfiguration(gateway.Build(s, randomOptions).Table)
 	}
 }
 

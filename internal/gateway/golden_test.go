@@ -101,7 +101,7 @@ func goldenFiles(t *testing.T, input string) map[string][]byte {
 			continue
 		}
 		writeConfiguration(&configurations, d)
-		if c := ingress.Configuration(d.result.Table); c != nil {
+		if c := rulesConfiguration(d.result.Table); c != nil {
 			if err := provider.Validate(*c); err != nil {
 				t.Errorf("the connector rejects the configuration: %v", err)
 			}
@@ -247,7 +247,7 @@ func updateGolden(t *testing.T, path string, got []byte) {
 // readable.
 func writeConfiguration(w *bytes.Buffer, d decision) {
 	fmt.Fprintf(w, "# %s\n", d.key)
-	c := ingress.Configuration(d.result.Table)
+	c := rulesConfiguration(d.result.Table)
 	if c == nil {
 		fmt.Fprintln(w, "null # not accepted: the tunnel keeps its configuration")
 		return

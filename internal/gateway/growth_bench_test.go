@@ -13,7 +13,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // growingClusters are clusters with n objects of the kind in the name.
@@ -47,7 +46,7 @@ func (c growingCluster) withoutLimits(n int) *gateway.Snapshot {
 // decideAndReport runs every step from the snapshot to the configuration and the statuses.
 func decideAndReport(s *gateway.Snapshot) {
 	result := gateway.Build(s, randomOptions)
-	ingress.Configuration(result.Table)
+	rulesConfiguration(result.Table)
 	report(result, s)
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // The table treats a host in another letter case, or with a dot at its end, as the
@@ -15,7 +14,7 @@ func TestHostFormMattersAsForTheConnector(t *testing.T) {
 	answered, missed := 0, 0
 	forEachConfiguredCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		result := gateway.Build(s, randomOptions)
-		configuration := ingress.Configuration(result.Table)
+		configuration := rulesConfiguration(result.Table)
 		if configuration == nil {
 			return
 		}

@@ -436,6 +436,6 @@ func BenchmarkBuildAMillionRefusedRules(b *testing.B) {
 	setLimits(s, v1alpha1.Limits{ListenersPerNamespace: new(int32(100000)), RulesPerTunnel: new(int32(1000))})
 	b.ReportAllocs()
 	for b.Loop() {
-		ingress.Configuration(gateway.Build(s, options).Table)
+		rulesConfiguration(gateway.Build(s, options).Table)
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 )
 
 // BenchmarkOneChange measures the decision and the report after one route gets another
@@ -62,7 +61,7 @@ func benchmarkOneChange(b *testing.B, s *gateway.Snapshot, plane v1alpha1.DataPl
 			b.Fatal("the decision was made again")
 		}
 		if plane == v1alpha1.DataPlaneIngressRules {
-			ingress.Configuration(result.Table).Hash()
+			rulesConfiguration(result.Table).Hash()
 		}
 		report(result, &next)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/config"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/envoy"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/manifest"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/state"
 )
@@ -66,7 +65,7 @@ func TestPoisonedServiceImports(t *testing.T) {
 			for _, plane := range []v1alpha1.DataPlane{v1alpha1.DataPlaneIngressRules, v1alpha1.DataPlaneEnvoy} {
 				d := decide(t, files, plane)[0]
 				if plane == v1alpha1.DataPlaneIngressRules {
-					service := ingress.Configuration(d.result.Table).Ingress[0].Service
+					service := rulesConfiguration(d.result.Table).Ingress[0].Service
 					wantAddress(t, service, values[1])
 					if i == 0 && service != "http://10.42.0.1:80" {
 						t.Errorf("the rule leads to %s", service)

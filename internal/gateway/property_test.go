@@ -41,6 +41,11 @@ func forEachCluster(t *testing.T, property func(t *testing.T, s *gateway.Snapsho
 	}
 }
 
+// rulesConfiguration returns the tunnel's configuration with ingress rules for the table.
+func rulesConfiguration(t *routing.Table) *provider.Configuration {
+	return ingress.Render(v1alpha1.DataPlaneIngressRules, t, nil).Configuration()
+}
+
 func report(r *gateway.Result, s *gateway.Snapshot) gateway.Report {
 	return r.Report(gateway.Outcome{Push: gateway.Push{State: gateway.PushSucceeded}, Tunnel: s.Tunnel})
 }
@@ -72,7 +77,7 @@ func encodeResult(t *testing.T, s *gateway.Snapshot) []byte {
 	}
 	slices.Sort(owners)
 	encoded, err := json.Marshal([]any{
-		ingress.Configuration(result.Table), result.Listeners, status.Gateway, status.ListenerSets, status.Routes, owners,
+		rulesConfiguration(result.Table), result.Listeners, status.Gateway, status.ListenerSets, status.Routes, owners,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +132,7 @@ func deepCopy(s *gateway.Snapshot) *gateway.Snapshot {
 // that the connector accepts but serves in an unexpected way.
 func TestConfigurationIsValid(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, _ uint64) {
-		configuration := ingress.Configuration(gateway.Build(s, randomOptions).Table)
+		configuration := rulesConfiguration(gateway.Build(s, randomOptions).Table)
 		if configuration == nil {
 			return
 		}
@@ -227,7 +232,7 @@ func TestHostnameIsServedByOneOwner(t *testing.T) {
 func TestRequestsGetTheSpecifiedAnswer(t *testing.T) {
 	forEachCluster(t, func(t *testing.T, s *gateway.Snapshot, seed uint64) {
 		o, table := newOracle(s), gateway.Build(s, randomOptions).Table
-		configuration := ingress.Configuration(table)
+		configuration := rulesConfiguration(table)
 		if (configuration != nil) != o.accepted() {
 			t.Fatalf("has a configuration: %t, but the Gateway is accepted: %t", configuration != nil, o.accepted())
 		}

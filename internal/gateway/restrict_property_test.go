@@ -99,7 +99,7 @@ func requires(rule, other provider.IngressRule) bool {
 // in rare cases in which the rules in the two configurations cannot be combined.
 func TestRestrictedConfigurationOfClusterForwardsOnlyWhatStaysAllowed(t *testing.T) {
 	for plane, configurationOf := range map[string]func(*gateway.Result) *provider.Configuration{
-		"IngressRules": func(r *gateway.Result) *provider.Configuration { return ingress.Configuration(r.Table) },
+		"IngressRules": func(r *gateway.Result) *provider.Configuration { return rulesConfiguration(r.Table) },
 		"Envoy":        func(r *gateway.Result) *provider.Configuration { return ingress.EnvoyConfiguration(r.Table) },
 	} {
 		t.Run(plane, func(t *testing.T) {

@@ -101,7 +101,7 @@ func TestSettingsPreserveTheProperties(t *testing.T) {
 		if got := encodeResult(t, s); !bytes.Equal(got, want) {
 			t.Fatalf("the result depends on the order of the input (-want +got):\n%s", gocmp.Diff(indent(want), indent(got)))
 		}
-		if c := ingress.Configuration(gateway.Build(s, randomOptions).Table); c != nil {
+		if c := rulesConfiguration(gateway.Build(s, randomOptions).Table); c != nil {
 			if err := provider.Validate(*c); err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,6 @@ import (
 	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/conditions"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/gateway"
-	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/settings"
 )
 
@@ -48,7 +47,7 @@ func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 			s.GatewayConfiguration = configuration("infra", "own", test.gateway)
 			result := gateway.Build(s, options)
 			if test.message == "" {
-				if result.Rejected != nil || result.Settings == nil || ingress.Configuration(result.Table) == nil {
+				if result.Rejected != nil || result.Settings == nil || rulesConfiguration(result.Table) == nil {
 					t.Errorf("the Gateway is rejected: %+v", result.Rejected)
 				}
 				return
@@ -56,8 +55,8 @@ func TestInvalidSettingsRejectTheGateway(t *testing.T) {
 			if result.Rejected == nil || result.Rejected.Reason != conditions.ReasonInvalidParameters || !strings.Contains(result.Rejected.Message, test.message) {
 				t.Errorf("the Gateway is rejected with %+v, want InvalidParameters and a message that contains %q", result.Rejected, test.message)
 			}
-			if result.Settings != nil || ingress.Configuration(result.Table) != nil {
-				t.Errorf("got settings %+v and configuration %+v, want none", result.Settings, ingress.Configuration(result.Table))
+			if result.Settings != nil || rulesConfiguration(result.Table) != nil {
+				t.Errorf("got settings %+v and configuration %+v, want none", result.Settings, rulesConfiguration(result.Table))
 			}
 		})
 	}

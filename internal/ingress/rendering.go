@@ -47,6 +47,25 @@ func (r *Rendering) Configuration() *provider.Configuration {
 	return newConfiguration(r.table, r.rules)
 }
 
+func newConfiguration(t *routing.Table, rules []Rule) *provider.Configuration {
+	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(rules))}
+	if t.OriginRequest != nil {
+		c.OriginRequest = renderOriginRequest(*t.OriginRequest)
+	}
+	for i := range rules {
+		c.Ingress[i] = rules[i].ingressRule()
+	}
+	return c
+}
+
+func (r *Rule) ingressRule() provider.IngressRule {
+	rule := provider.IngressRule{Hostname: r.Hostname, Path: r.Path, Service: r.Service}
+	if r.OriginRequest != nil {
+		rule.OriginRequest = *r.OriginRequest
+	}
+	return rule
+}
+
 // replacements returns the entries that the next rendering replaces, with the next ones. It
 // returns false if the renderings differ in more than the entries' actions, which determine
 // neither which rules there are nor their order.

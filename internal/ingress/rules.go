@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
 )
@@ -34,31 +33,6 @@ type Rule struct {
 	// Namespace is the namespace of the entry's route, or of the listener for a group's
 	// 404 and 403 rules. It is empty for the 404 rule that ends the configuration.
 	Namespace string
-}
-
-// Configuration returns the tunnel configuration for the table. It returns nil for
-// a nil table: the tunnel then keeps its last configuration.
-func Configuration(t *routing.Table) *provider.Configuration {
-	return Render(v1alpha1.DataPlaneIngressRules, t, nil).Configuration()
-}
-
-func newConfiguration(t *routing.Table, rules []Rule) *provider.Configuration {
-	c := &provider.Configuration{Ingress: make([]provider.IngressRule, len(rules))}
-	if t.OriginRequest != nil {
-		c.OriginRequest = renderOriginRequest(*t.OriginRequest)
-	}
-	for i := range rules {
-		c.Ingress[i] = rules[i].ingressRule()
-	}
-	return c
-}
-
-func (r *Rule) ingressRule() provider.IngressRule {
-	rule := provider.IngressRule{Hostname: r.Hostname, Path: r.Path, Service: r.Service}
-	if r.OriginRequest != nil {
-		rule.OriginRequest = *r.OriginRequest
-	}
-	return rule
 }
 
 // Rules returns the ingress rules for the table, in order, and none for a nil table. A

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tunnel-gateway/tunnel-gateway/api/v1alpha1"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/ingress"
 	"github.com/tunnel-gateway/tunnel-gateway/internal/routing"
 	"github.com/tunnel-gateway/tunnel-gateway/provider"
@@ -192,7 +193,7 @@ func TestConfigurationRendersATable(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ingress.Configuration(&routing.Table{Groups: test.groups, Access: test.access, ClusterDomain: "cluster.local"})
+			got := ingress.Render(v1alpha1.DataPlaneIngressRules, &routing.Table{Groups: test.groups, Access: test.access, ClusterDomain: "cluster.local"}, nil).Configuration()
 			if diff := cmp.Diff(test.want, got.Ingress); diff != "" {
 				t.Errorf("rules (-want +got):\n%s", diff)
 			}
@@ -206,7 +207,7 @@ func withPath(e routing.Entry, kind routing.PathKind, value string) routing.Entr
 }
 
 func TestConfigurationOfARejectedGatewayDoesNotExist(t *testing.T) {
-	if c := ingress.Configuration(nil); c != nil {
+	if c := ingress.Render(v1alpha1.DataPlaneIngressRules, nil, nil).Configuration(); c != nil {
 		t.Errorf("got the configuration %+v, want none", c)
 	}
 }
