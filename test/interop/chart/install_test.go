@@ -198,6 +198,7 @@ func (e *environment) exerciseController(t *testing.T, r *runningController, gra
 		Data: map[string][]byte{corev1.TLSCertKey: []byte("none"), corev1.TLSPrivateKeyKey: []byte("none")},
 	}
 	e.create(t, unrelated, certificate, o.grpcRoute())
+	e.rejectsGatewayClass(t, o)
 	e.repairsTunnelToken(t, o)
 	e.pausesGateway(t, o)
 	e.leavesNewerTunnel(t, o)
@@ -237,6 +238,23 @@ func (o exercisedObjects) accessPolicy() *v1alpha1.AccessPolicy {
 		}}},
 		Policies: []v1alpha1.PolicyName{"employees"},
 	}}
+}
+
+// rejectsGatewayClass creates a GatewayClass whose settings do not exist, and waits until the
+// controller reports that, also with an event: the classes of releases get one only when they are
+// installed, and a controller that stops then can lose it.
+func (e *environment) rejectsGatewayClass(t *testing.T, o exercisedObjects) {
+	t.Helper()
+	class := get(t, e, &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: o.class}})
+	rejected := &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: o.class + "-rejected"}, Spec: *class.Spec.DeepCopy()}
+	rejected.Spec.ParametersRef.Name = "missing"
+	e.create(t, rejected)
+	eventually(t, "the controller to reject a GatewayClass", func() error {
+		if c := meta.FindStatusCondition(get(t, e, rejected).Status.Conditions, "Accepted"); c == nil || c.Status != metav1.ConditionFalse {
+			return fmt.Errorf("the condition Accepted is %+v", c)
+		}
+		return nil
+	})
 }
 
 // repairsTunnelToken corrupts the Secret with the tunnel's token and waits until
