@@ -52,14 +52,14 @@ func (m *Memory) newPlane(s *gateway.Snapshot, plane v1alpha1.DataPlane, o Optio
 	snapshot.DataPlane = plane
 	known := m.of(plane)
 	if known == nil {
-		return newPlane(gateway.Build(&snapshot, o.Gateway), nil)
+		return configured(gateway.Build(&snapshot, o.Gateway), nil)
 	}
-	known.plane = newPlane(known.gateway.Build(&snapshot, o.Gateway), known.plane)
+	known.plane = configured(known.gateway.Build(&snapshot, o.Gateway), known.plane)
 	return known.plane
 }
 
-// newPlane returns the plane for the result. before is the last one, or nil.
-func newPlane(result *gateway.Result, before *Plane) *Plane {
+// configured returns the plane with the configuration for the result. before is the last plane, or nil.
+func configured(result *gateway.Result, before *Plane) *Plane {
 	var last *ingress.Rendering
 	if before != nil {
 		last = before.rendering

@@ -29,7 +29,8 @@ type part struct {
 	hash      uint64
 }
 
-// Digest returns the digest for a Gateway in the namespace. It returns nil for nil.
+// Digest returns the digest of the configuration for a Gateway in the namespace. It returns nil
+// for a nil Rendering.
 func (r *Rendering) Digest(namespace string) *Digest {
 	switch {
 	case r == nil:

@@ -17,7 +17,7 @@ type Rendering struct {
 }
 
 // Render returns the rendering of a table, or nil for a nil table. before is an earlier one, or
-// nil: it makes this one faster, and does not affect it. It is returned for the same table.
+// nil: it makes this one faster, and does not affect it. For the same table, Render returns before.
 func Render(plane v1alpha1.DataPlane, t *routing.Table, before *Rendering) *Rendering {
 	switch {
 	case t == nil:
@@ -36,7 +36,8 @@ func Render(plane v1alpha1.DataPlane, t *routing.Table, before *Rendering) *Rend
 	return next
 }
 
-// Configuration returns the tunnel's configuration, or nil for nil: the tunnel then keeps its last one.
+// Configuration returns the tunnel's configuration. It returns nil for a nil Rendering: the tunnel
+// then keeps its last configuration.
 func (r *Rendering) Configuration() *provider.Configuration {
 	switch {
 	case r == nil:

@@ -82,9 +82,9 @@ func read(t *testing.T, c *Connectors) Reading {
 func requests(m *Measurement) map[string]string {
 	counts := map[string]string{}
 	for _, row := range m.Rows {
-		text := fmt.Sprint(row.Requests)
+		text := fmt.Sprintf("%.3f", row.Requests)
 		if row.ErrorRatio != nil && *row.ErrorRatio > 0 {
-			text += fmt.Sprintf(", %.0f errors", *row.ErrorRatio*row.Requests)
+			text += fmt.Sprintf(", %.3f errors", *row.ErrorRatio*row.Requests)
 		}
 		counts[strings.TrimSpace(row.Gateway+" "+row.Name)] = text
 	}
@@ -131,12 +131,12 @@ func TestRequestsOfARealEnvoyAreCountedExactly(t *testing.T) {
 	after := readUntil(t, c, before, 17)
 
 	for by, want := range map[By]map[string]string{
-		ByRoute:     {"infra/shared HTTPRoute shop/web": "11, 5 errors", "infra/shared HTTPRoute blog/blog": "6, 2 errors"},
-		ByBackend:   {"infra/shared shop/web:80": "7, 2 errors", "infra/shared blog/blog:80": "10, 5 errors"},
-		ByHostname:  {"infra/shared shop.example.com": "7, 2 errors", "infra/shared shop2.example.com": "4, 3 errors", "infra/shared blog.example.com": "6, 2 errors"},
-		ByNamespace: {"infra/shared shop": "11, 5 errors", "infra/shared blog": "6, 2 errors"},
+		ByRoute:     {"infra/shared HTTPRoute shop/web": "11.000, 5.000 errors", "infra/shared HTTPRoute blog/blog": "6.000, 2.000 errors"},
+		ByBackend:   {"infra/shared shop/web:80": "7.000, 2.000 errors", "infra/shared blog/blog:80": "10.000, 5.000 errors"},
+		ByHostname:  {"infra/shared shop.example.com": "7.000, 2.000 errors", "infra/shared shop2.example.com": "4.000, 3.000 errors", "infra/shared blog.example.com": "6.000, 2.000 errors"},
+		ByNamespace: {"infra/shared shop": "11.000, 5.000 errors", "infra/shared blog": "6.000, 2.000 errors"},
 		// Without metrics by route, Envoy counts neither gRPC statuses nor response flags.
-		ByGateway: {"infra/shared": "17, 2 errors"},
+		ByGateway: {"infra/shared": "17.000, 2.000 errors"},
 	} {
 		m := Compare(before, after, Options{By: by})
 		if diff := cmp.Diff(want, requests(m)); diff != "" || m.By != by || len(m.Problems) > 0 || m.Connectors != 1 {
@@ -147,7 +147,7 @@ func TestRequestsOfARealEnvoyAreCountedExactly(t *testing.T) {
 		}
 	}
 	m := Compare(before, after, Options{By: ByHostname, Namespace: "blog"})
-	if diff := cmp.Diff(map[string]string{"infra/shared blog.example.com": "6, 2 errors"}, requests(m)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"infra/shared blog.example.com": "6.000, 2.000 errors"}, requests(m)); diff != "" {
 		t.Errorf("rows for a namespace differ (-want +got):\n%s", diff)
 	}
 }
@@ -163,7 +163,7 @@ func TestARestartedEnvoyCountsFromZero(t *testing.T) {
 	envoys["a"].send(t, 3, "shop.example.com", "/error")
 	after := readUntil(t, c, Reading{}, 3)
 	m := Compare(before, after, Options{By: ByRoute})
-	if diff := cmp.Diff(map[string]string{"infra/shared HTTPRoute shop/web": "3, 3 errors"}, requests(m)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"infra/shared HTTPRoute shop/web": "3.000, 3.000 errors"}, requests(m)); diff != "" {
 		t.Errorf("rows differ (-want +got):\n%s", diff)
 	}
 	if sum := m.Rows[0].P99; sum == nil {

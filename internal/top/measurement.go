@@ -48,7 +48,7 @@ type Row struct {
 	Gateway string `json:"gateway"`
 	// Name is empty by Gateway.
 	Name string `json:"name,omitempty"`
-	// Requests is their number between each connector's two readings.
+	// Requests counts the requests between the two readings of each connector.
 	Requests          float64 `json:"requests"`
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
 	// ErrorRatio is the share of the requests that failed, or nil without requests.

@@ -241,8 +241,8 @@ func (o exercisedObjects) accessPolicy() *v1alpha1.AccessPolicy {
 }
 
 // rejectsGatewayClass creates a GatewayClass whose settings do not exist, and waits until the
-// controller reports that, also with an event: the classes of releases get one only when they are
-// installed, and a controller that stops then can lose it.
+// controller reports that. The controller then also sends an event. It sends another one when a
+// release is installed, but loses that one if it stops too early.
 func (e *environment) rejectsGatewayClass(t *testing.T, o exercisedObjects) {
 	t.Helper()
 	class := get(t, e, &gatewayv1.GatewayClass{ObjectMeta: metav1.ObjectMeta{Name: o.class}})
